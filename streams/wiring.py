@@ -357,6 +357,14 @@ async def run_api(settings: Settings, stop: asyncio.Event) -> None:
         await ApiRole(settings, policy_of(settings), embedder, store, **beside).run(stop)
 
 
+async def run_gateway(settings: Settings, stop: asyncio.Event) -> None:
+    """Take turns over HTTP."""
+    from streams.http.audit_log import KafkaAudit  # noqa: PLC0415
+    from streams.roles.gateway import GatewayRole  # noqa: PLC0415
+
+    await GatewayRole(settings, policy_of(settings), KafkaAudit(settings)).run(stop)
+
+
 async def run_archive(settings: Settings, stop: asyncio.Event) -> None:
     """Land every topic in Parquet."""
     from streams.roles import archive  # noqa: PLC0415
@@ -380,5 +388,6 @@ ROLES: Mapping[str, RunRole] = {
     "archive": run_archive,
     "notify": run_notify,
     "api": run_api,
+    "gateway": run_gateway,
 }
 """Every role a worker can have."""

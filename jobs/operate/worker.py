@@ -41,6 +41,7 @@ class WorkerRole(StrEnum):
     NOTIFY = "notify"
     API = "api"
     LIGHT = "light"
+    GATEWAY = "gateway"
     ALL = "all"
 
 
@@ -56,7 +57,7 @@ def worker(
         bool, typer.Option("--exit-with-parent", help="Stop when standard input closes.")
     ] = False,
 ) -> None:
-    """Run a role until Ctrl-C: fold sessions or users, answer requests, judge, index, archive, notify, serve reading.
+    """Run a role until Ctrl-C: fold sessions or users, answer, judge, index, archive, notify, serve, take turns.
 
     `turntide up` starts a broker, its topics and all roles with one command.
 
@@ -64,7 +65,8 @@ def worker(
     them. `all` starts every role (notify where a sink is configured, judge where a judge is), says when each is ready
     and restarts what dies; as static members of their groups (`worker_id`) they have their partitions back at once.
     `light` runs the same roles in this one process, in less than half of the memory; nothing starts it again.
-    `api` serves what the index role serves, in as many processes as are wanted, over a Qdrant server.
+    `api` serves what the index role serves, in as many processes as are wanted, over a Qdrant server; `gateway` takes
+    turns over HTTP, likewise.
     """
     settings = load_settings()
     if role is WorkerRole.ALL:

@@ -111,10 +111,9 @@ def memory_api(
     )
     command_routes = ProjectCommandRoutes(project_reader, project_commands(commands, projects))
     listings = [each(scoped) for each in LISTINGS]
+    sessions = SessionReader(turns, users, topic_prefix=topic_prefix, waiting=reader.waiting)
     routes = (
-        *served_routes(
-            *listings, reader, SessionReader(turns, topic_prefix=topic_prefix), TopicReader(topics, policy.topics)
-        ),
+        *served_routes(*listings, reader, sessions, TopicReader(topics, policy.topics)),
         *project_routes(project_reader, command_routes),
         *admin_routes(apps, policy.apps, commands, erasures, turns),
         *(() if live is None else live.routes(scoped, turns, topics, users, search)),

@@ -209,6 +209,15 @@ class ProducerOnDemand:
         """Whether something was written, and nothing failed since."""
         return self._connected is not None
 
+    async def partition_of(self, topic: str, key: bytes) -> int:
+        """Where a key belongs, as of `Producer`.
+
+        Raises:
+            DeliveryFailed: The cluster does not answer.
+        """
+        async with (await self._connect()).writing() as producer:
+            return await producer.partition_of(topic, key)
+
     async def write(self, topic: str, key: bytes, records: Sequence[Record]) -> list[RecordMetadata]:
         """Write records where a key belongs; on return the log has them. Returns where each record batch begins.
 

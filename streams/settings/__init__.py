@@ -23,6 +23,7 @@ from pydantic_settings import (
 
 from models.errors import ConfigurationError
 from streams.settings.archive import ArchiveSettings, IcebergSettings
+from streams.settings.gateway import GatewaySettings
 from streams.settings.http import HttpSettings
 from streams.settings.judge import JudgeSettings, ModelServerSettings
 from streams.settings.live import LiveSettings
@@ -205,6 +206,7 @@ class Settings(BaseSettings):
     kafka: KafkaSettings = KafkaSettings()
     state: StateSettings = StateSettings()
     http: HttpSettings = HttpSettings()
+    gateway: GatewaySettings = GatewaySettings()
     live: LiveSettings = LiveSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     vectors: VectorSettings = VectorSettings()
@@ -230,7 +232,8 @@ class Settings(BaseSettings):
     def roles(self) -> list[str]:
         """Roles that one machine runs: `notify` where a sink is configured, `judge` where a judge is."""
         wanted = {"notify": self.notify.has_sinks, "judge": self.judge.kind != "off"}
-        return ["sessions", "memory", "enrich", "index", "archive", *(role for role in wanted if wanted[role])]
+        always = ("sessions", "memory", "enrich", "index", "archive", "gateway")
+        return [*always, *(role for role in wanted if wanted[role])]
 
     def __repr__(self) -> str:
         """Without user and password of addresses; other secrets are hidden by their type."""

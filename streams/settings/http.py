@@ -15,6 +15,7 @@ class TokenRole(StrEnum):
     """Rights of a token's holder; each includes those before it."""
 
     READER = "reader"
+    WRITER = "writer"
     OPERATOR = "operator"
     ADMIN = "admin"
 
@@ -37,8 +38,9 @@ class ApiToken(BaseModel):
     apps: list[str] = Field([], description="The apps whose memory it reads; none named: all.")
     role: TokenRole = Field(
         TokenRole.READER,
-        description="`reader`: memory of its apps. `operator`: also the live page, alerts to acknowledge and to label. "
-        "`admin`: also memories to edit and delete, erasures, and /metrics where the role listens beyond loopback.",
+        description="`reader`: memory of its apps. `writer`: also turns to send. `operator`: also the live page, "
+        "alerts to acknowledge and to label. `admin`: also memories to edit and delete, erasures, and /metrics where "
+        "the role listens beyond loopback.",
     )
     text: bool = Field(
         True,
@@ -77,6 +79,7 @@ class HttpSettings(BaseModel):
     enrich_port: int = Field(8706, ge=0, description="Port of the enrich role.")
     api_port: int = Field(8707, ge=0, description="Port of the api role.")
     judge_port: int = Field(8708, ge=0, description="Port of the judge role.")
+    gateway_port: int = Field(8709, ge=0, description="Port of the gateway role.")
     tokens: list[ApiToken] = Field(
         [],
         description="Who may read, as JSON in the environment; none: everybody on this machine, and a role that "

@@ -138,6 +138,7 @@ async def remember(store: ServerStore, apps: AppMemoryIndex, projects: ProjectMe
     embedder, ids = loaded_embedder(), {"session_id": SHARED, "user_id": SHARED}
     turns, users = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
     spoken = [said(n, f"{canary(app)}: {QUERY} {n}", app=app, user=SHARED, session=SHARED) for n in (0, 1)]
+    spoken[0] = structs.replace(spoken[0], message_id=canary(app))
     await turns.add_turns(
         spoken, embedder.embed([each.content for each in spoken]), None, [Position("turns.v1", 0, n) for n in (0, 1)]
     )

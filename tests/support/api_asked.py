@@ -133,6 +133,11 @@ def _bodies(app: str, names: Names) -> dict[str, list[dict[str, Any]]]:
         "post /v1/retrieve": [{**body, "max_distance": 2.0, **more} for body in users for more in ({}, after)],
         "post /v1/context": [{**body, **more} for body in everywhere for more in of_app],
         "post /v1/search": [{**body, "kind": kind} for body in searched for kind in ("turns", "episodes")],
+        "post /v1/turns/wait": [
+            {"session_id": each, "message_ids": [f"canary-of-{app}"], "timeout_ms": 0, **of}
+            for each in names.sessions
+            for of in ({}, {"app_id": app})
+        ],
         "post /v1/erase": [
             {"app_id": app},
             {"app_id": app, "user_id": SHARED},

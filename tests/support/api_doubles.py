@@ -251,7 +251,7 @@ class Served:
             [
                 *served_routes(
                     self.reader,
-                    SessionReader(self.turns, topic_prefix="test"),
+                    SessionReader(self.turns, self.users, topic_prefix="test", waiting=self.reader.waiting),
                     TopicReader(self.topics, Policy().topics),
                 ),
                 *project_routes(project_reader, commands),

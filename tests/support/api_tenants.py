@@ -60,11 +60,12 @@ def canary(app: str) -> str:
 
 def turns_of(app: str) -> list[Turn]:
     """A turn in the shared session and one in the tenant's own."""
-    number = TENANTS.index(app)
-    return [
-        said(number, f"{canary(app)}: {QUERY}", app=app, user=SHARED, session=SHARED),
-        said(0, f"{canary(app)}: {QUERY}", app=app, user=f"user-{app}", session=f"session-{app}"),
+    number, text = TENANTS.index(app), f"{canary(app)}: {QUERY}"
+    turns = [
+        said(number, text, app=app, user=SHARED, session=SHARED),
+        said(0, text, app=app, user=f"user-{app}", session=f"session-{app}"),
     ]
+    return [structs.replace(turn, message_id=canary(app)) for turn in turns]
 
 
 def _named(app: str, user: str, session: str) -> dict[str, str]:

@@ -106,6 +106,8 @@ def _fit(case: Any) -> None:
     if case.meta.generation.mode.is_positive and isinstance(case.body, dict):
         if case.body.get("after"):
             case.body["after"]["timeout_ms"] = 0
+        if case.body.get("message_ids"):
+            case.body["timeout_ms"] = 0
         for memory in case.body.get("memories", ()):
             if memory.get("mentions") == 1:
                 memory["mentions"] = 1

@@ -35,25 +35,27 @@ class Later:
         self.looks = 0
         self.at_look = at_look
 
-    async def visible(self, _app_id: str | None, _session_id: str, _turn: int) -> bool:
+    async def visible(self, _app_id: str | None, _after: After) -> bool:
         """Whether it is this look or a later one."""
         self.looks += 1
         return self.looks >= self.at_look
 
 
+@pytest.mark.parametrize("after", [After("s", 0), After("s", message_id="m-1")], ids=["by number", "by id"])
 @pytest.mark.parametrize(
     ("seen", "expected"), [({"3": 7}, True), ({"3": 8}, True), ({"3": 6}, False), ({"2": 9}, False), (None, False)]
 )
 async def test_a_users_turn_is_visible_when_its_memory_has_it(
-    served: Served, seen: dict[str, int] | None, expected: bool
+    served: Served, seen: dict[str, int] | None, expected: bool, after: After
 ) -> None:
     """The turn's point alone is not enough: its facts may be missing. Offsets count within a partition."""
-    await served.say(said(0, "my name is Alex"), places=[AT_OFFSET_7])
+    mine = replace(said(0, "my name is Alex"), message_id="m-1")
+    await served.say(mine, replace(mine, app_id="b", turn=5), places=[AT_OFFSET_7, AT_OFFSET_7])
     if seen is not None:
         served.users.known_users.append(stats(("s", 0), seen=seen))
 
     with reading_for(Caller()):
-        assert await is_visible(served.turns, served.users, "a", "s", 0) is expected
+        assert await is_visible(served.turns, served.users, "a", after) is expected
 
 
 @pytest.mark.parametrize(

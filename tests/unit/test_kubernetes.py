@@ -30,6 +30,7 @@ REACHES: dict[str, set[int | str]] = {
     "archive": {5432, BEYOND},
     "notify": {9093, BEYOND},
     "api": {6333, "http", BEYOND},
+    "gateway": {"http"},
     "ops": {6333, 5432, "http", BEYOND},
 }
 """Role → ports that it reaches, beside those of every role."""
@@ -185,7 +186,7 @@ def test_network_lets_each_role_reach_what_it_needs_and_nothing_else() -> None:
         assert {port["port"] for rule in rules for port in rule["ports"]} == EVERY_ROLE_REACHES | REACHES[role], role
         assert all(rule["to"] for rule in rules)
         incoming = [source for spec in mine for rule in spec.get("ingress", []) for source in rule["from"]]
-        assert len(incoming) == (3 if role == "api" else 2), role
+        assert len(incoming) == (3 if role in {"api", "gateway"} else 2), role
     assert sorted(denied["policyTypes"]) == ["Egress", "Ingress"]
     assert set(denied) == {"podSelector", "policyTypes"}
 

@@ -42,6 +42,7 @@ def role_addresses(settings: Settings) -> dict[str, str]:
         "notify": settings.notify.has_sinks,
         "judge": settings.judge.kind != "off",
         "api": settings.vectors.url is not None,
+        "gateway": True,
     }
     runs = [role for role, is_wanted in wanted.items() if is_wanted]
     return {role: url for role in runs if (url := settings.http.url_of(role)) is not None}
@@ -118,7 +119,7 @@ class KafkaLags:
 
     def __init__(self, settings: Settings, roles: Mapping[str, str]) -> None:
         self._settings = settings
-        self._groups = {role: group_of(settings, role) for role in roles if role != "api"}
+        self._groups = {role: group_of(settings, role) for role in roles if role not in {"api", "gateway"}}
 
     async def __call__(self) -> dict[str, int]:
         """Records that wait for each role that ever committed.

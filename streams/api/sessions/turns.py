@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 from time import monotonic
 from typing import Annotated, Protocol
@@ -15,11 +16,13 @@ from msgspec import Meta, Struct
 
 from models.events import DEFAULT_APP, SessionName, UserMemoryChanged
 from models.events.base import Role
-from models.events.fields import Identifier
+from models.events.fields import Identifier, MessageId
 from streams.api.answers import answered, without
-from streams.api.users.messages import MAX_QUERY_CHARS, After
+from streams.api.users.messages import DEFAULT_WAIT_MS, MAX_QUERY_CHARS, MAX_WAIT_MS, After
+from streams.gateway.visible import NumberedMessage
 from streams.http.audit import note_ids
-from streams.http.problems import Problem, unavailable
+from streams.http.limits import extend_deadline
+from streams.http.problems import Problem, invalid_field, unavailable
 from streams.http.route import Group
 from streams.http.security import caller
 from streams.index.collections import RememberedTurn
@@ -95,6 +98,15 @@ class IndexedTurn(RememberedTurn, frozen=True, kw_only=True):
     """A turn of a session, with what is known of it."""
 
 
+class WaitForTurns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Turns of a session that somebody sent, by their messages' ids."""
+
+    session_id: Identifier
+    app_id: AppOfSession | None = None
+    message_ids: Annotated[list[MessageId], Meta(min_length=1, max_length=1_000)]
+    timeout_ms: Annotated[int, Meta(ge=0, le=MAX_WAIT_MS)] = DEFAULT_WAIT_MS
+
+
 class IndexAnswer(Struct, frozen=True, kw_only=True):
     """What an index holds: two roles on one machine are told apart by the prefix."""
 
@@ -110,10 +122,14 @@ class SessionReader:
     Args:
         memory: What is indexed.
         topic_prefix: Of the topics that are.
+        users: What follows from turns.
+        waiting: Holds requests back until a turn is visible.
     """
 
-    def __init__(self, memory: SessionVectorMemory, *, topic_prefix: str) -> None:
+    def __init__(self, memory: SessionVectorMemory, users: UserMemory, *, topic_prefix: str, waiting: Waiting) -> None:
         self._memory = memory
+        self._users = users
+        self._waiting = waiting
         self._topic_prefix = topic_prefix
 
     @_SESSIONS.get("/sessions/{session_id:path}/similar", "find_similar_turns", audits="text_read")
@@ -129,6 +145,27 @@ class SessionReader:
         session = await session_of(self._memory, asked.session_id, asked.app_id)
         return [answered(IndexedTurn, turn) for turn in await self._memory.last_turns(session, asked.last)]
 
+    @_SESSIONS.post("/turns/wait", "wait_for_turns")
+    async def wait(self, body: WaitForTurns) -> list[NumberedMessage]:
+        """Numbers of turns that were sent, as soon as all of them, and what follows from them, are in memory.
+
+        Raises:
+            Problem: 504 `turn_not_visible`, not in time; 503 too many wait already.
+        """
+        session = await session_of(self._memory, body.session_id, body.app_id)
+        extend_deadline(body.timeout_ms / 1_000)
+        numbers: dict[str, int] = {}
+
+        async def all_are_visible() -> bool:
+            missing = [each for each in body.message_ids if each not in numbers]
+            for turn in await self._memory.turns_of_messages(session, missing):
+                if is_remembered(turn, await self._users.stats(turn.app_id, turn.user_id)):
+                    numbers[turn.message_id or ""] = turn.turn
+            return numbers.keys() >= set(body.message_ids)
+
+        await self._waiting.while_not(all_are_visible, body.timeout_ms)
+        return [NumberedMessage(message_id=each, turn=numbers[each]) for each in dict.fromkeys(body.message_ids)]
+
     @_SESSIONS.get("/index", "describe_index")
     async def index(self) -> IndexAnswer:
         """How many turns are indexed, of all sessions that the caller may read, and of which topics."""
@@ -143,15 +180,17 @@ _USERS_ROLES = frozenset({Role.USER, Role.ASSISTANT})
 _NEVER_SEEN = -1
 
 
-async def is_visible(
-    turns: SessionVectorMemory, users: UserMemory, app_id: str | None, session_id: str, turn: int
-) -> bool:
+async def is_visible(turns: SessionVectorMemory, users: UserMemory, app_id: str | None, after: After) -> bool:
     """Whether readers find a turn and all that follows from it: its point, and its offset in its user's memory.
 
     A turn of another role than user or assistant is no part of a user's memory, and one whose point does not say
     where it stands in the log was indexed before points did: for both the point is enough.
     """
-    found = await turns.turns_numbered(await session_of(turns, session_id, app_id), [turn])
+    session = await session_of(turns, after.session_id, app_id)
+    if after.turn is not None:
+        found = await turns.turns_numbered(session, [after.turn])
+    else:
+        found = await turns.turns_of_messages(session, [after.message_id or ""])
     if not found:
         return False
     return is_remembered(found[0], await users.stats(found[0].app_id, found[0].user_id))
@@ -175,7 +214,7 @@ class Waiting:
 
     def __init__(
         self,
-        visible: Callable[[str | None, str, int], Awaitable[bool]],
+        visible: Callable[[str | None, After], Awaitable[bool]],
         *,
         clock: Callable[[], float] = monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -193,10 +232,20 @@ class Waiting:
             app_id: Whose; None: as `session_of` says.
 
         Raises:
+            Problem: 504 after `timeout_ms`; 503 if too many wait already; 422 if no turn is named, or two.
+        """
+        if (after.turn is None) == (after.message_id is None):
+            raise invalid_field("after", "names the turn by `turn` or by `message_id`")
+        await self.while_not(partial(self._visible, app_id, after), after.timeout_ms)
+
+    async def while_not(self, visible: Callable[[], Awaitable[bool]], timeout_ms: int) -> None:
+        """Return as soon as something is visible, likewise.
+
+        Raises:
             Problem: 504 after `timeout_ms`; 503 if too many wait already.
         """
-        end_s = self._clock() + after.timeout_ms / 1_000
-        if await self._visible(app_id, after.session_id, after.turn):
+        end_s = self._clock() + timeout_ms / 1_000
+        if await visible():
             return
         if self._waiting >= MAX_WAITING:
             raise unavailable(f"{MAX_WAITING} requests wait for a turn already", code="too_many_waiting")
@@ -204,13 +253,13 @@ class Waiting:
         try:
             while (left_s := end_s - self._clock()) > 0:
                 await self._sleep(min(POLL_S, left_s))
-                if await self._visible(app_id, after.session_id, after.turn):
+                if await visible():
                     return
         finally:
             self._waiting -= 1
         raise Problem(
             HTTPStatus.GATEWAY_TIMEOUT,
             "turn_not_visible",
-            f"the turn was not in memory after {after.timeout_ms} ms: was it sent, with this session and number? "
+            f"the turn was not in memory after {timeout_ms} ms: was it sent, with this session and number or id? "
             "/readyz and the metric turntide_offset_lag_records say how far the index is",
         )

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from models.events.fields import Identifier, Ratio, TurnNumber, UtcTime
+from models.events.fields import Identifier, MessageId, Ratio, TurnNumber, UtcTime
 from models.events.user import EpisodeCompressed, FactCategory, FactChanged, SessionTurns, TurnRef
 from models.retrieval.context import MIN_TOKENS
 from streams.api.answers import answered, without
@@ -48,12 +48,18 @@ WithAppMemories = Annotated[
 class After(Struct, frozen=True, forbid_unknown_fields=True):
     """Wait until this turn, and what follows from it, is in memory; 504 `turn_not_visible` if it is not in time.
 
-    Its session is one of the request's app.
+    Its session is one of the request's app; the turn is named by its number, or by its message's id.
     """
 
+    rules: ClassVar[Rules] = {
+        "oneOf": [given("turn"), given("message_id")],
+        "examples": [{"session_id": "order-4711", "turn": 20, "timeout_ms": DEFAULT_WAIT_MS, "message_id": None}],
+    }
+
     session_id: Identifier
-    turn: TurnNumber
+    turn: TurnNumber | None = None
     timeout_ms: Annotated[int, Meta(ge=0, le=MAX_WAIT_MS)] = DEFAULT_WAIT_MS
+    message_id: MessageId | None = None
 
 
 class Retrieve(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

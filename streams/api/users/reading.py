@@ -109,6 +109,9 @@ class MemoryReader:
         apps: Memories of apps for prompts.
         policy: Which turns a prompt is filled with.
         at_end: Whether the logs are read to their end; None: it cannot be told here.
+
+    Attributes:
+        waiting: Holds requests back until a turn is visible.
     """
 
     def __init__(
@@ -125,7 +128,7 @@ class MemoryReader:
         self._users = users
         self._turns = turns
         self._search = search
-        self._waiting = Waiting(partial(is_visible, turns, users))
+        self.waiting = Waiting(partial(is_visible, turns, users))
         self._episode_distance = episode_distance
         self._apps = apps
         self._policy = policy or PromptPolicy()
@@ -301,7 +304,7 @@ class MemoryReader:
     async def _wait(self, after: After | None, app_id: str | None) -> None:
         if after is not None:
             extend_deadline(after.timeout_ms / 1_000)  # what a caller waits for is none of the time an answer may take
-            await self._waiting.until(after, app_id)
+            await self.waiting.until(after, app_id)
 
     async def _facts(self, whose: _Whose, min_importance: float) -> list[FactAnswer]:
         found = await self._users.facts(whose.app_id, whose.user_id, min_importance=min_importance)

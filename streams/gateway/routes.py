@@ -1,0 +1,164 @@
+"""Routes of the gateway: turns, as they are or as OpenAI's chat messages, and ends of sessions."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta, Struct
+from starlette.requests import Request
+
+from models.errors import DeliveryFailed
+from models.events.base import Role, Scalar
+from models.events.fields import Identifier, MessageId, Ratio, TurnNumber, UtcTime
+from models.messages.openai import ChatMessage, turns_of
+from models.messages.turns import IncomingTurn
+from streams.gateway.gateway import AcceptedTurn, Gateway
+from streams.gateway.visible import IndexedNumbers
+from streams.http.field_rules import Rules, given, some_of
+from streams.http.problems import Problem, invalid_field
+from streams.http.route import Accepted, Group, RouteAnswer
+from streams.settings.http import TokenRole
+
+_TURNS = Group("turns", "Turns of conversations, to be remembered.", prefix="/v1", role=TokenRole.WRITER)
+_MOST = 1_000
+_FORMS = (
+    "send one turn (session_id, user_id, role, content), `turns`, or session_id and user_id with OpenAI's `messages`"
+)
+
+
+class PostedTurns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One turn, several, or the messages of a conversation as OpenAI has them."""
+
+    rules: ClassVar[Rules] = some_of(
+        given("turns"), given("session_id", "user_id", "messages"), given("session_id", "user_id", "role", "content")
+    )
+
+    session_id: Identifier | None = None
+    user_id: Identifier | None = None
+    app_id: Annotated[Identifier, Meta(description="None: the token's only one, else `default`.")] | None = None
+    role: Role | None = None
+    content: str | None = None
+    message_id: Annotated[MessageId, Meta(description="Unique in the session: a repeat changes nothing.")] | None = None
+    timestamp: UtcTime | None = None
+    turn: Annotated[TurnNumber, Meta(description="None: the next one, as they come.")] | None = None
+    project_id: Identifier | None = None
+    risk: Ratio | None = None
+    metadata: dict[str, Scalar] | None = None
+    type: Literal["turn"] = "turn"
+    turns: Annotated[list[IncomingTurn], Meta(min_length=1, max_length=_MOST)] | None = None
+    messages: Annotated[list[ChatMessage], Meta(min_length=1, max_length=_MOST)] | None = None
+    wait: Annotated[
+        Literal["accepted", "visible"],
+        Meta(description="`accepted`: until Kafka has them; `visible`: until readers find them, with their numbers."),
+    ] = "accepted"
+
+
+class TurnsAccepted(Struct, frozen=True, kw_only=True):
+    """What the log has, in the order of the request."""
+
+    accepted: list[AcceptedTurn]
+
+
+class EndSession(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The conversation is over."""
+
+    app_id: (
+        Annotated[
+            Identifier, Meta(description="None: the token's only one, else the only app that has such a session.")
+        ]
+        | None
+    ) = None
+    reason: Annotated[str, Meta(max_length=256)] = "ended"
+
+
+class EndedSession(Struct, frozen=True, kw_only=True):
+    """Where the end stands in the log."""
+
+    session_id: str
+    partition: int
+    offset: int
+
+
+class OfPath(Struct, frozen=True, kw_only=True):
+    """A session by its path."""
+
+    session_id: Annotated[Identifier, Meta(description="URL-encoded; any character.")]
+
+
+class GatewayRoutes:
+    """Routes over one gateway.
+
+    Args:
+        gateway: Takes what comes.
+        numbers: Says which numbers turns were given, once readers see them.
+    """
+
+    def __init__(self, gateway: Gateway, numbers: IndexedNumbers) -> None:
+        self._gateway = gateway
+        self._numbers = numbers
+
+    @_TURNS.post("/turns", "add_turns", audits="acted")
+    async def add(self, body: PostedTurns, request: Request) -> Accepted[TurnsAccepted] | RouteAnswer[TurnsAccepted]:
+        """Append turns to their conversations; 202 once Kafka has them on all replicas, and the order is theirs.
+
+        A message without `message_id` is given one. Sent again with the same ids nothing changes, so a request whose
+        answer was lost may be repeated. Nothing of a request is sent if one of its turns is wrong.
+
+        Raises:
+            Problem: 403 another tenant's app; 422 a wrong turn; 429 Kafka is behind; 504 readers do not see them yet.
+        """
+        turns, names = said_in(body)
+        try:
+            accepted = await self._gateway.accept(turns, names.__getitem__)
+        except DeliveryFailed as error:
+            detail = f"{error} It may have been written all the same: with message_ids of yours it may be sent again."
+            raise Problem(
+                HTTPStatus.SERVICE_UNAVAILABLE, "log_unavailable", detail, headers={"Retry-After": "2"}
+            ) from error
+        if body.wait == "accepted":
+            return Accepted(TurnsAccepted(accepted=accepted))
+        numbers = await self._numbers.of(accepted, request.headers.get("authorization"))
+        return RouteAnswer(TurnsAccepted(accepted=numbers))
+
+    @_TURNS.post("/sessions/{session_id:path}/end", "end_session", audits="acted")
+    async def end(self, asked: OfPath, body: EndSession) -> Accepted[EndedSession]:
+        """End a conversation: its memory is closed, and its state released. A later turn goes on with it."""
+        place = await self._gateway.end(asked.session_id, body.app_id, body.reason)
+        return Accepted(EndedSession(session_id=asked.session_id, partition=place.partition, offset=place.offset))
+
+
+_OF_ONE = tuple(name for name in IncomingTurn.__struct_fields__ if name != "type")
+_OF_MESSAGES = ("session_id", "user_id", "app_id", "project_id")
+
+
+def said_in(body: PostedTurns) -> tuple[list[IncomingTurn], Sequence[str]]:
+    """The turns of a request, and the name of each in it.
+
+    Raises:
+        Problem: 422, it has none of the forms, or more than one.
+    """
+    fields: dict[str, Any] = {name: value for name in _OF_ONE if (value := getattr(body, name)) is not None}
+    if body.turns is not None:
+        _require_only(fields, body.messages, ())
+        return body.turns, [f"turns[{n}]" for n in range(len(body.turns))]
+    if body.messages is not None:
+        _require_only(fields, None, _OF_MESSAGES)
+        _require(fields, "session_id", "user_id")
+        each = [turns_of([message], **fields) for message in body.messages]
+        turns = [turn for made in each for turn in made]
+        if not turns:
+            raise invalid_field("messages", "have no text and no calls")
+        return turns, [f"messages[{n}]" for n, made in enumerate(each) for _ in made]
+    _require(fields, "session_id", "user_id", "role", "content")
+    return [IncomingTurn(**fields)], [""]
+
+
+def _require(fields: dict[str, Any], *names: str) -> None:
+    for name in names:
+        if name not in fields:
+            raise invalid_field(name, f"is missing: {_FORMS}")
+
+
+def _require_only(fields: dict[str, Any], other: object, allowed: Sequence[str]) -> None:
+    if wrong := [name for name in fields if name not in allowed] or (["messages"] if other is not None else []):
+        raise invalid_field(wrong[0], f"does not go with the rest: {_FORMS}")

@@ -1,0 +1,74 @@
+"""Role gateway: turns over HTTP to `turns.v1`, as many processes as are wanted. Nothing is kept here."""
+
+import asyncio
+
+import structlog
+
+from models.errors import DeliveryFailed
+from models.policy import Policy
+from streams.gateway.gateway import Gateway
+from streams.gateway.routes import GatewayRoutes
+from streams.gateway.visible import IndexedNumbers
+from streams.http.answering import served_routes
+from streams.http.audit_log import BatchedAudit
+from streams.http.health import create_api, serve
+from streams.observe.telemetry import metrics
+from streams.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+LOOK_EVERY_S = 2.0
+
+
+class GatewayRole:
+    """Serves until it is stopped.
+
+    Args:
+        settings: Where it listens, and the cluster.
+        policy: What a turn must keep to.
+        audit: Takes records of what is done; None: nothing is noted.
+    """
+
+    name = "gateway"
+
+    def __init__(self, settings: Settings, policy: Policy, audit: BatchedAudit | None = None) -> None:
+        self._settings = settings
+        self._audit = () if audit is None else (audit,)
+        self._gateway = Gateway(settings, policy)
+        self._numbers = IndexedNumbers(settings.gateway.memory_url or settings.http.url_of("index"))
+        self._reason = "connecting to Kafka"
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether the cluster answered when it was asked last."""
+        return not self._reason, self._reason or "ready"
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop` is set; what is under way then is written."""
+        http = self._settings.http
+        limits = http.model_copy(update={"max_body_bytes": self._settings.gateway.max_body_bytes})
+        api = create_api(
+            ready=self.ready,
+            registry=metrics.registry,
+            routes=served_routes(GatewayRoutes(self._gateway, self._numbers)),
+            endpoints=self._audit,
+            http=limits,
+        )
+        looking = asyncio.create_task(self._look())
+        try:
+            async with serve(api, http.host, http.gateway_port) as port:
+                log.info("http_listening", role=self.name, host=http.host, port=port)
+                await stop.wait()
+        finally:
+            looking.cancel()
+            await self._numbers.close()
+            await self._gateway.close()
+
+    async def _look(self) -> None:
+        while True:
+            try:
+                await self._gateway.look()
+                self._reason = ""
+            except DeliveryFailed as error:
+                self._reason = str(error)
+            metrics.gauge("ready").set(self.ready()[0])
+            await asyncio.sleep(LOOK_EVERY_S)
