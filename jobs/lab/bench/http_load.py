@@ -40,7 +40,7 @@ _ENDS_WITHIN_S = 30.0
 
 
 class Answered(Struct, frozen=True):
-    """A request: when it was due, sent and answered (`perf_counter`), and the error that came instead of status 200."""
+    """A request: when it was due, sent and answered (`perf_counter`), and the error that came instead."""
 
     due_s: float
     sent_s: float
@@ -103,7 +103,7 @@ async def _sent(url: str, bodies: Sequence[str], rate: float, seconds: float) ->
         try:
             async with client.request(method, url, data=next(texts) or None) as answer:
                 await answer.read()
-                if answer.status != HTTPStatus.OK:
+                if answer.status >= HTTPStatus.BAD_REQUEST:
                     error = f"{answer.status} {answer.reason}"
         except (aiohttp.ClientError, TimeoutError) as broken:
             error = type(broken).__name__
