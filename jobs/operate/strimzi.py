@@ -89,6 +89,7 @@ ACCESS: dict[str, UserAccess] = {
         asks_groups="roles",
     ),
     "api": UserAccess(reads=_SHOWN, writes=_SERVING, asks_groups="roles"),
+    "gateway": UserAccess(writes=(TURNS, AUDIT)),
     # It carries out erasures: in every topic, once everybody who reads there has read.
     "archive": UserAccess(
         reads=tuple(dict.fromkeys((*REGISTRY.archived_topics, *REGISTRY.topics))),
