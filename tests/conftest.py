@@ -202,7 +202,10 @@ async def settings(request: pytest.FixtureRequest, kafka: str, topic_prefix: str
         },
         topic_prefix=topic_prefix,
         data_dir=tmp_path / "data",
-        http={f"{role}_port": 0 for role in ("sessions", "memory", "enrich", "judge", "index", "archive", "notify")},
+        http={
+            f"{role}_port": 0
+            for role in ("sessions", "memory", "enrich", "judge", "index", "archive", "notify", "gateway")
+        },
     )
     await apply_topics(made)
     return made

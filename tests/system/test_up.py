@@ -16,7 +16,7 @@ from jobs.shared.broker_config import free_port
 from jobs.shared.role_process import own_command
 from tests.support.fault_driver import until
 
-ROLES = ("sessions", "memory", "enrich", "index", "archive")
+ROLES = ("sessions", "memory", "enrich", "index", "archive", "gateway")
 MIB = 1024 * 1024
 CHAT = '{"session_id": "s-1", "user_id": "u-1", "turns": [{"role": "user", "content": "My name is Robin."}]}\n'
 
