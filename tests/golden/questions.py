@@ -186,6 +186,7 @@ async def _users(ask: Asker) -> None:
     for turn in (1, 9_999):
         after = {"session_id": "database", "turn": turn, "timeout_ms": 0}
         await ask("POST /v1/retrieve", {**_ALEX, "query": "x", "after": after})
+    await ask("POST /v1/turns/wait", {"session_id": "database", "message_ids": ["m-1"], "timeout_ms": 0})
 
 
 async def _library(ask: Asker, asked: str, body: Any = None) -> Any:
