@@ -59,6 +59,7 @@ SESSION: Final = EntityKind(
             events.ProfileUpdated,
             topics.PROFILES,
             table="profiles",
+            index=Index("profiles", erased_by=()),
             views={"profile_history": once("id"), "profiles": last("app_id", "session_id")},
             counts=(_moved_mode,),
         ),
@@ -75,6 +76,7 @@ SESSION: Final = EntityKind(
             events.SegmentCompacted,
             topics.COMPACTIONS,
             table="compactions",
+            index=Index("segments"),
             views={"compactions": once("id"), "segments": newest("app_id", "session_id", "first_turn", "last_turn")},
         ),
         Emits(

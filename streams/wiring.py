@@ -318,16 +318,21 @@ async def _serving(settings: Settings) -> AsyncIterator[tuple[Embedder, VectorSt
     """What reading memory, and what admins do, rests on; Kafka is let go at the end."""
     from streams.api.commands import KafkaCommands  # noqa: PLC0415
     from streams.api.live.service import LivePage  # noqa: PLC0415
+    from streams.archive.history import ArchivedTurns  # noqa: PLC0415
     from streams.erase.record import KafkaEraseRequests  # noqa: PLC0415
+    from streams.gateway.gateway import Gateway  # noqa: PLC0415
     from streams.http.audit_log import KafkaAudit  # noqa: PLC0415
 
     embedder, commands = embedder_of(settings), KafkaCommands(settings)
     store = await finished_store_of(settings, embedder)
     live = LivePage(settings, commands) if settings.live.enabled else None
     erasures, audit = KafkaEraseRequests(settings), KafkaAudit(settings)
+    gateway = Gateway(settings, policy_of(settings))
     try:
-        yield embedder, store, {"commands": commands, "erasures": erasures, "audit": audit, "live": live}
+        writes: Beside = {"commands": commands, "writer": commands, "erasures": erasures, "gateway": gateway}
+        yield embedder, store, {**writes, "audit": audit, "live": live, "archive": ArchivedTurns(settings)}
     finally:
+        await gateway.close()
         await commands.close()
 
 

@@ -33,12 +33,18 @@ def mcp(*, url: UrlOption = None, variable: TokenOption = TOKEN_VARIABLE) -> Non
 async def _serve(connection: Mapping[str, Any]) -> None:
     from mcp.server.stdio import stdio_server
 
+    from streams.api.erase.routes import Erasures
     from streams.api.mcp.server import memory_server
     from streams.api.mcp.tools import AskedMemory
+    from streams.api.sessions.changes import SessionChanges
+    from streams.api.sessions.history import HistoryReader
+    from streams.api.users.facts import FactRoutes
 
     async with httpx.AsyncClient(**connection, timeout=_ANSWER_WITHIN_S) as client:
+        kinds: tuple[type[Any], ...] = (FactRoutes, HistoryReader, SessionChanges, Erasures)
+        writing = [remote(each, client) for each in kinds]
         memories = remote(MemoryReader, client), remote(ProjectReader, client), remote(ProjectCommandRoutes, client)
-        server = memory_server(AskedMemory(*memories, [remote(each, client) for each in LISTINGS]))
+        server = memory_server(AskedMemory(*memories, [remote(each, client) for each in LISTINGS], *writing))
         async with stdio_server() as (read_stream, write_stream):
             await server.run(read_stream, write_stream, server.create_initialization_options())
 

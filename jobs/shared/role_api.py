@@ -47,7 +47,7 @@ _SHARED: Mapping[str, tuple[Any, Any]] = {
 
 
 class RoleAnswer(NamedTuple):
-    """Answer of a role; `pending` if a command is in the log, but not carried out yet."""
+    """Answer of a role, a list as `items`; `pending` if a command is in the log, but not carried out yet."""
 
     body: dict[str, Any]
     pending: bool
@@ -80,7 +80,9 @@ class RoleApi:
                 f"no role answers at {self._client.base_url}: is `turntide worker index` running there? Else say --url"
             ) from error
         if response.is_success:
-            return RoleAnswer(self._decoded(response, dict[str, Any]), response.status_code == HTTPStatus.ACCEPTED)
+            found = self._decoded(response, dict[str, Any] | list[dict[str, Any]])
+            body = {"items": found} if isinstance(found, list) else found
+            return RoleAnswer(body, response.status_code == HTTPStatus.ACCEPTED)
         raise self._refusal(response)
 
     def _decoded(self, response: httpx.Response, kind: Any) -> Any:
@@ -112,10 +114,11 @@ def operations() -> Mapping[str, Route]:
     from streams.api.projects.items import ProjectItems
     from streams.api.projects.reading import ProjectReader
     from streams.api.projects.routes import ProjectFiles, ProjectStandings
+    from streams.api.users.facts import FactRoutes
     from streams.api.users.reading import MemoryReader
     from streams.http.route import routes_of
 
-    apps, users = (AppMemoryAdmin, AppStatistics), (MemoryReader,)
+    apps, users = (AppMemoryAdmin, AppStatistics), (MemoryReader, FactRoutes)
     projects = (ProjectReader, ProjectStandings, ProjectCommandRoutes, ProjectFiles, ProjectGraph, ProjectItems)
     return {route.operation: route for kind in (*apps, *users, *projects) for route in routes_of(kind)}
 

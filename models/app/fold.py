@@ -25,7 +25,6 @@ from models.app.work import Worker
 from models.events.app import (
     AdminCommand,
     AppUninstalled,
-    CommandResult,
     CompactionDecided,
     ConversationEnded,
     MemoriesPurged,
@@ -37,15 +36,11 @@ from models.events.app import (
     SpaceOutput,
     WorkDue,
 )
-from models.events.base import NAME_CHARS, Position
+from models.events.base import BY_HAND, NAME_CHARS, CommandResult, Outcome, Position
 from models.events.erase import SpaceErased, SpaceErasure, SpaceSessionErased
 from models.events.user import RequestedTurn
 from models.policy import Policy
 from models.state.entity import Folding
-
-BY_HAND = "admin"
-"""`made_by` of a memory whose text an admin wrote."""
-_Outcome = Literal["done", "unchanged", "not_found", "too_long", "too_many_pinned"]
 
 
 def fold(
@@ -146,7 +141,7 @@ class _AppStep:
 
     def _admin(self, command: AdminCommand) -> None:
         memory_id: int | None = None
-        outcome: _Outcome = "unchanged"
+        outcome: Outcome = "unchanged"
         count = 0
         match command:
             case MemoryEdited():
@@ -164,7 +159,7 @@ class _AppStep:
         self._head.results.append(CommandResult(request_id=command.request_id, outcome=outcome, count=count))
         del self._head.results[: -self._policy.results]
 
-    def _edit(self, command: MemoryEdited) -> _Outcome:
+    def _edit(self, command: MemoryEdited) -> Outcome:
         slot = self._state.slot_of(command.memory_id)
         if slot is None:
             return "not_found"
@@ -201,7 +196,7 @@ class _AppStep:
             else tuple(shared_with)[: self._policy.shared_with],
         )
 
-    def _purge(self) -> tuple[_Outcome, int]:
+    def _purge(self) -> tuple[Outcome, int]:
         """All memories, the candidate and what waits; an answer that is still on its way is not waited for."""
         state = self._state
         waited = state.waiting
@@ -211,7 +206,7 @@ class _AppStep:
         self._memories.drop(slots, "purged")
         return ("done" if slots or waited else "unchanged"), len(slots)
 
-    def _uninstall(self, command: AppUninstalled) -> tuple[_Outcome, int]:
+    def _uninstall(self, command: AppUninstalled) -> tuple[Outcome, int]:
         outcome, count = self._purge() if command.purge_memories else ("unchanged", 0)
         changed = outcome == "done" or not self._head.uninstalled
         self._head.uninstalled = True

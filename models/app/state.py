@@ -19,7 +19,8 @@ from msgspec import Struct
 
 from models.app.energy import Energy, begins_at
 from models.app.memory import KeptMemory
-from models.events.app import CommandResult, ConversationEnded
+from models.events.app import ConversationEnded
+from models.events.base import CommandResult
 from models.policy import Policy
 from models.state.entity import CountParts, DueEntity, EntityState, Read, StateLayout, encode
 from models.state.seen import is_new

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from models.events.app import *
 from models.events.base import *
+from models.events.correction import *
 from models.events.erase import *
 from models.events.fields import *
 from models.events.project import *
@@ -19,7 +20,9 @@ from models.events.session import *
 from models.events.topic import *
 from models.events.user import *
 
-SessionControl = SessionEnded | AlertAcknowledged | AlertLabelled | TurnsJudged | SegmentSummarised | TopicControl
+SessionControl = (
+    SessionEnded | AlertAcknowledged | AlertLabelled | TurnCorrected | TurnsJudged | SegmentSummarised | TopicControl
+)
 ControlEvent = SessionControl | SessionErased | ClockTicked
 InputEvent = Turn | UnnumberedTurn | SessionEnded | SessionErased | SessionControl | ClockTicked
 CommandEvent = UserEvent | UserErasure | SpaceEvent | SpaceErasure | ProjectEvent | ProjectErasure
@@ -34,7 +37,7 @@ SessionOutput = (
     | AlertChanged
     | JudgementRequested
 )
-Forwarded = UserTurnAdded | ConversationEnded | ProjectForwarded
+Forwarded = UserTurnAdded | UserTurnCorrected | ConversationEnded | ProjectForwarded
 """What the sessions role sends to other memories."""
 OutputEvent = SessionOutput | Forwarded | UserOutput | SpaceOutput | ProjectOutput | DeadLetter
 """Everything that a fold emits. It gives a dead letter only where a packed history is damaged."""

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from models.events.base import Output, Speaker, key_part
+from models.events.base import CommandResult, Output, RequestId, Speaker, key_part
 from models.events.fields import (
     BEHAVIOUR,
     CONTENT,
@@ -46,7 +46,6 @@ MOST_MEMORY_CHARS = 4_000
 MemoryNumber = Annotated[int, about("Counts the memories of its space, from 1.", IDENTIFIER, names="memory")]
 MemoryId = Annotated[MemoryNumber, Meta(ge=1, le=2**53)]
 """In a command; no memory gets the number of another."""
-RequestId = Annotated[RequestName, Meta(max_length=64)]
 MadeBy = Annotated[str, about("What wrote the memory: rules, the model's name, or admin.", OPERATIONAL)]
 Failure = Annotated[str, about("Why there is none: timeout, llm_error or rubbish; empty if there is one.", OPERATIONAL)]
 TokensUsed = Annotated[int, about("Tokens read and written for it.", BEHAVIOUR, unit="tokens", ge=0, le=2**31)]
@@ -282,17 +281,6 @@ class AppMemoryChanged(Output, frozen=True, kw_only=True, tag="app_memory_change
     shared_with: Annotated[list[str], about("Apps that may read it besides.", IDENTIFIER, names="app")]
     conflicts_with: Annotated[list[int], about("Memories that say something else of it.", IDENTIFIER, names="memory")]
     made_by: MadeBy
-
-
-class CommandResult(Struct, frozen=True, kw_only=True, gc=False):
-    """What an admin's command came to."""
-
-    request_id: RequestName
-    outcome: Annotated[
-        Literal["done", "unchanged", "not_found", "too_long", "too_many_pinned"],
-        about("Done, unchanged, or why not.", BEHAVIOUR),
-    ]
-    count: Annotated[int, about("Memories that it changed.", BEHAVIOUR)]
 
 
 class AppMemoriesChanged(Output, frozen=True, kw_only=True, tag="app_memories_changed"):

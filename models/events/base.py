@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, NamedTuple, TypedDict
+from typing import Annotated, Literal, NamedTuple, TypedDict
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from models.events.fields import BEHAVIOUR, NAMED, OPERATIONAL, AppId, EventId, EventTime, SessionId, UserId, about
+from models.events.fields import (
+    BEHAVIOUR,
+    NAMED,
+    OPERATIONAL,
+    AppId,
+    EventId,
+    EventTime,
+    RequestName,
+    SessionId,
+    UserId,
+    about,
+)
 
 Scalar = str | int | float | bool | None
 
@@ -100,6 +111,22 @@ class Mode(StrEnum):
 
 Speaker = Annotated[Role, about("Who speaks.", BEHAVIOUR)]
 RiskMode = Annotated[Mode, about("Risk mode: calm, watch, elevated or critical.", BEHAVIOUR)]
+
+
+RequestId = Annotated[RequestName, Meta(max_length=64)]
+BY_HAND = "admin"
+"""What made a memory, or found a fact, that somebody wrote by hand."""
+
+
+Outcome = Literal["done", "unchanged", "not_found", "too_long", "too_many_pinned"]
+
+
+class CommandResult(Struct, frozen=True, kw_only=True, gc=False):
+    """What a command came to."""
+
+    request_id: RequestName
+    outcome: Annotated[Outcome, about("Done, unchanged, or why not.", BEHAVIOUR)]
+    count: Annotated[int, about("Memories or facts that it changed.", BEHAVIOUR)]
 
 
 class Control(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):

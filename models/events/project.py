@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from models.events.app import RequestId
-from models.events.base import Output, Speaker, key_part
+from models.events.base import Output, RequestId, Speaker, key_part
 from models.events.fields import (
     BEHAVIOUR,
     CONTENT,

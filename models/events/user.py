@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from models.events.base import Output, Speaker, key_part
+from models.events.base import CommandResult, Output, RequestId, Speaker, key_part
 from models.events.fields import (
     BEHAVIOUR,
     CONTENT,
@@ -25,6 +25,7 @@ from models.events.fields import (
     EventTime,
     Importance,
     KeyTopics,
+    Operator,
     Ratio,
     SessionId,
     SessionIds,
@@ -101,6 +102,14 @@ class UserTurnAdded(Output, frozen=True, kw_only=True, tag="user_turn_added"):
     content: Annotated[str, about("Text of the message.", CONTENT)]
 
 
+class UserTurnCorrected(Output, frozen=True, kw_only=True, tag="user_turn_corrected"):
+    """A turn of the user was put right: its text at hand is replaced, and what it said of the user is read anew."""
+
+    session_id: Annotated[SessionId, about("Conversation of the turn.")]
+    turn: TurnIndex
+    content: Annotated[str, about("The new text of the message.", CONTENT)]
+
+
 class UserCommand(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
     """Base of what slower stages, users and operators send to a user's memory."""
 
@@ -131,7 +140,30 @@ class FactsExtracted(UserCommand, frozen=True, kw_only=True, tag="facts_extracte
     extracted_by: Annotated[str, about("What found the fact: rules, or the model's name.", OPERATIONAL)] = ""
 
 
-UserEvent = UserTurnAdded | EpisodeSummarised | FactsExtracted
+class FactCommand(UserCommand, frozen=True, kw_only=True, tag_field="type", gc=False):
+    """Base of what somebody does to a fact by hand."""
+
+    category: Annotated[FactCategory, about("Kind: identity, preference, constraint or instruction.", BEHAVIOUR)]
+    key: Annotated[FactKey, about("What the fact is about, in snake case: name, location, allergy_peanuts.")]
+    request_id: RequestId = ""
+    by: Annotated[Operator, Meta(max_length=256)] = ""
+
+
+class FactEdited(FactCommand, frozen=True, kw_only=True, tag="fact_edited", gc=False):
+    """A fact is written, put right, pinned or let go by hand; None leaves a field as it is."""
+
+    value: Annotated[FactValue | None, about("What is so; null: as it was.")] = None
+    importance: Annotated[Ratio | None, about("The new importance, 0-1; null: as it was.")] = None
+    pinned: Annotated[bool | None, about("Whether nothing that is said replaces it; null: as it was.", BEHAVIOUR)] = (
+        None
+    )
+
+
+class FactDeleted(FactCommand, frozen=True, kw_only=True, tag="fact_deleted", gc=False):
+    """A fact holds no longer, pinned or not. One that does not hold already: said so, no error."""
+
+
+UserEvent = UserTurnAdded | UserTurnCorrected | EpisodeSummarised | FactsExtracted | FactEdited | FactDeleted
 
 
 def user_key(app_id: str, user_id: str) -> str:
@@ -193,9 +225,12 @@ class EpisodeCompressed(Output, frozen=True, kw_only=True, tag="episode_compress
     tokens_after: Tokens
 
 
-FactCause = Literal["stored", "updated", "confirmed", "retracted", "evicted", "erased"]
+FactCause = Literal[
+    "stored", "updated", "confirmed", "retracted", "evicted", "erased", "edited", "deleted", "withdrawn", "contradicted"
+]
 """`erased`: a session is to be forgotten. What it said is gone, with its value and those before; of a fact that stays,
-past values are."""
+past values are. `edited`, `deleted`: by hand, pinning too. `withdrawn`: its turn was put right and says it no more.
+`contradicted`: another value was said of a pinned one, which stays; its history has the other."""
 
 
 class PastFact(Struct, frozen=True, kw_only=True, gc=False):
@@ -205,6 +240,11 @@ class PastFact(Struct, frozen=True, kw_only=True, gc=False):
     confidence: Confidence
     valid_from: Annotated[UtcTime, about("Event time from which the value holds.")]
     valid_until: Annotated[UtcTime, about("Event time at which it ceased to hold.")]
+    made_by: Annotated[str, about("What found it: rules, a model, or admin; empty: not known.", OPERATIONAL)] = ""
+    by: Annotated[Operator, about("Who wrote it by hand; empty: nobody.")] = ""
+    contradicted: Annotated[
+        bool, about("Whether it was said against a pinned value, and never held; empty: taken back.", BEHAVIOUR)
+    ] = False
 
 
 class FactChanged(Output, frozen=True, kw_only=True, tag="fact_changed"):
@@ -223,6 +263,8 @@ class FactChanged(Output, frozen=True, kw_only=True, tag="fact_changed"):
     turn: Annotated[TurnIndex, about("Turn of `session_id` that says so; -1 for none.")]
     extracted_by: Annotated[str, about("What found the fact: rules, or the model's name.", OPERATIONAL)]
     history: Annotated[list[PastFact], about("Earlier values, the oldest first; the archive has more.", CONTENT)]
+    pinned: Annotated[bool, about("Whether nothing that is said replaces it.", BEHAVIOUR)] = False
+    by: Annotated[Operator, about("Who changed it by hand last; empty: nobody.")] = ""
 
 
 class UserMemoryChanged(Output, frozen=True, kw_only=True, tag="user_memory_changed"):
@@ -236,6 +278,9 @@ class UserMemoryChanged(Output, frozen=True, kw_only=True, tag="user_memory_chan
     facts: Annotated[int, about("Active facts of the user.", BEHAVIOUR)]
     episodes: Annotated[int, about("Episodes of the user.", BEHAVIOUR)]
     seen: Annotated[dict[str, int], about("Partition of turns to the offset up to which they are in.", IDENTIFIER)]
+    results: Annotated[list[CommandResult], about("What the last commands came to.", IDENTIFIER)] = field(
+        default_factory=list
+    )
 
 
 UserOutput = FactChanged | UserMemoryChanged | EpisodeCompressed | EpisodeRequested | FactsRequested

@@ -8,7 +8,7 @@ moves it to the broker's time of that record. A session's time-out fires at the 
 its deadline, the nearest deadline first. A record opens one session at most and closes up to `MAX_TIMEOUTS_PER_RECORD`
 (fewer if they are large), so that closing keeps pace; after a jump of the clock the rest follow at the next records.
 An erasure comes before all that is due at its record, and moves no clock: it is of today, whenever the turns were.
-Nor does the label of an alert.
+Nor does the label of an alert, or the correction of a turn.
 
 Bounds: beyond `partition.open_sessions` the session that is silent longest is closed early (its episode says
 `evicted`); beyond `partition.closed_sessions` the session that closed longest ago is forgotten early. Its late turn
@@ -38,6 +38,7 @@ from models.events import (
     SessionControl,
     SessionErased,
     SessionName,
+    TurnCorrected,
     UnnumberedTurn,
     app_meant,
     session_key,
@@ -50,6 +51,8 @@ from models.policy import Policy
 from models.session.bounds import CLOSINGS_STATE_BYTES, Footprint, fitting_dead_letter
 from models.session.fold import SessionState, fold, read_due
 from models.state.deadlines import Deadlines
+from models.state.entity import record_bytes
+from models.text.words import utf8_bytes
 from models.wire.arrival import SessionInput, SessionTimedOut
 from models.wire.codec import encode
 
@@ -146,7 +149,7 @@ class PartitionFold(LogFold[DecodedArrival]):
                 self._apply(key, self._state(key), SessionInput(event, arrival.position, self.watermark))
             self._erased += 1
             return True
-        if not isinstance(event, AlertLabelled):
+        if not isinstance(event, AlertLabelled | TurnCorrected):
             time = arrival.appended_at if isinstance(event, ClockTicked) else event.timestamp
             self._clock.watermark = max(self._clock.watermark, time - self._policy.partition.watermark_lateness)
         watermark, policy = self._clock.watermark, self._policy.partition
@@ -235,6 +238,8 @@ class PartitionFold(LogFold[DecodedArrival]):
             self._state_bytes += self._footprint.touch(key)
         elif not isinstance(item.event, AnyTurn):
             self._state_bytes += self._footprint.closing(key, state)
+            if isinstance(item.event, TurnCorrected):
+                self._state_bytes += utf8_bytes(item.event.content) + record_bytes(key)
         state, outputs = fold(state, item, self._policy)
         self._sessions[key] = state
         self._schedule(key, state.deadline, state.closed)

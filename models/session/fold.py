@@ -21,6 +21,8 @@ Rules for what is not in order:
   that continues the numbering; windows that are still open go on.
 - **Erased**: nothing is left, also of a closed session; a later turn begins a new one. An alert that is open ends, and
   says no more than that; nothing else is emitted.
+- **A correction** of a turn replaces its text at hand, of a closed session too, and is told to the turn's user; what
+  was made of the old text stays, and no clock moves.
 - **A label** of an alert changes nothing: it can come days later, and puts off no end.
 - **A judge's answer** for another alert than the present one changes nothing but the deadline, as every event does.
 - **Time-outs** are told apart by their deadline, not by offset: an earlier one than the state's changes nothing.
@@ -43,8 +45,10 @@ from models.events import (
     SessionErased,
     TopicControl,
     Turn,
+    TurnCorrected,
     TurnsJudged,
     UnnumberedTurn,
+    UserTurnCorrected,
 )
 from models.events.base import NAME_CHARS
 from models.events.ids import named_id
@@ -60,6 +64,7 @@ from models.session.topics.controls import Moment, take_control
 from models.session.topics.conversation_topics import CountedMessage
 from models.session.topics.matching import topic_vector
 from models.state.buffer import BufferedTurn, encode_turn
+from models.state.entity import Emission
 from models.text.summary import sentences_in
 from models.wire.arrival import SessionInput, SessionTimedOut
 
@@ -90,6 +95,8 @@ def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tupl
         return _number(state, item, item.event, policy)
     if isinstance(item.event, SessionErased):
         return state, _erase(state, item, item.event, policy)
+    if isinstance(item.event, TurnCorrected):
+        return state, _correct(state, item, item.event, policy)
     outputs: list[OutputEvent] = []
     if (head := _open_head(state, item)) is not None:
         head.offset = item.position.offset
@@ -122,6 +129,22 @@ def _erase(state: SessionState, item: SessionInput, event: SessionErased, policy
         told = emission.outputs
     state.become(Closed(closed=True))
     return told
+
+
+def _correct(state: SessionState, item: SessionInput, event: TurnCorrected, policy: Policy) -> list[OutputEvent]:
+    """Put the text of a turn right where it is at hand; its user's memory looks for it likewise."""
+    if state.head.deadline is not None:
+        state.head.offset = item.position.offset
+        state.buffer.replace_text(event.turn, event.content)
+        if policy.topics.enabled:
+            state.topics(policy).replace_text(event.turn, event.content)
+    if not policy.users.enabled:
+        return []
+    emission = Emission[OutputEvent](
+        event.session_id, event.app_id, event.user_id, item.position, _utc(event.timestamp)
+    )
+    common = emission.common("user_turn_corrected", event.session_id)
+    return [UserTurnCorrected(**common, turn=event.turn, content=event.content)]
 
 
 def _open_head(state: SessionState, item: SessionInput) -> Open | None:

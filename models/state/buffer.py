@@ -51,6 +51,12 @@ class TurnBuffer:
         assert data is not None, "the head and its parts are written together"  # noqa: S101
         return decode_turn(data)
 
+    def replace_text(self, turn: int, content: str) -> None:
+        """Put the text of a turn right, if it is buffered."""
+        if turn in self.slots:
+            said = msgspec.structs.replace(self.read(turn), content=content)
+            self._parts.put(f"b{self.slots[turn]}", encode_turn(said))
+
     def asked(self, turn_chars: int) -> list[RequestedTurn]:
         """The turns as a slower stage sees them, in order: each cut to `turn_chars`, the last `ASKED_CHARS` of all."""
         return [RequestedTurn(turn.role, content) for turn, content in self._cut(turn_chars)]

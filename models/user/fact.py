@@ -3,10 +3,22 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from models.events import FactCategory, FactCause, PastFact
+from models.events import BY_HAND, FactCategory, FactCause, PastFact
 from models.state.entity import StateLayout
+
+
+class PastValue(Struct, frozen=True, array_like=True):
+    """One value before. Fields as in `models.events.user.PastFact`."""
+
+    value: str
+    confidence: float
+    valid_from: datetime
+    valid_until: datetime
+    made_by: str = ""
+    by: str = ""
+    contradicted: bool = False
 
 
 class Fact(Struct, frozen=True, array_like=True):
@@ -21,17 +33,21 @@ class Fact(Struct, frozen=True, array_like=True):
     session_id: str
     turn: int
     extracted_by: str
-    history: tuple[tuple[str, float, datetime, datetime], ...] = ()
-    """Value, confidence, valid from, valid until; the oldest first."""
+    history: tuple[PastValue, ...] = ()
+    """The oldest first."""
     key: str = ""
     """What it is about, in the user's words: its part is named without them."""
+    pinned: bool = False
+    by: str = ""
+
+    @property
+    def written(self) -> bool:
+        """Whether somebody wrote the value that holds."""
+        return self.active and self.extracted_by == BY_HAND
 
     def past(self) -> list[PastFact]:
         """The values before this one, as events tell them."""
-        return [
-            PastFact(value=value, confidence=confidence, valid_from=first, valid_until=last)
-            for value, confidence, first, last in self.history
-        ]
+        return [PastFact(**structs.asdict(each)) for each in self.history]
 
 
 class FactChange(NamedTuple):
@@ -50,6 +66,7 @@ class FactProvenance(NamedTuple):
     session_id: str
     turn: int
     extracted_by: str
+    by: str = ""
 
 
 class TakenBack(Struct, frozen=True, array_like=True):

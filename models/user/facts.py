@@ -12,6 +12,9 @@
 | a retraction | the value is active no longer; it stays as history |
 | a value after a retraction | stored, whatever the retracted one's confidence was |
 | anything said before the active value became valid | nothing: a late answer does not undo what was said since |
+| another value than one written by hand, said later | updated, however sure: a correction is of what was said before |
+| another value than a pinned one, or a retraction | the pinned one stays; what was said is in its history |
+| a turn is put right that says the active value | unless it still does: withdrawn; what it says now is of its time |
 | anything said before it was taken back | nothing, also where it was taken back before it was known |
 | a value that is denied ("in Leipzig now, not Hamburg") | ends wherever it stands; where another is said, as updated |
 | a retraction in a message that says the active value | nothing: it is not this value that is meant |
@@ -26,16 +29,18 @@ from datetime import datetime
 
 import msgspec
 
-from models.events import ExtractedFact, FactCategory, FactCause, Retraction
+from models.events import BY_HAND, ExtractedFact, FactCategory, FactCause, FactCommand, FactEdited, Outcome, Retraction
 from models.policy.user import FactPolicy
 from models.state.entity import digest_of, encode, write_part
 from models.state.parts import Parts
-from models.user.fact import LAYOUT, Fact, FactChange, FactProvenance, TakenBack
+from models.user.fact import LAYOUT, Fact, FactChange, FactProvenance, PastValue, TakenBack
 
 PREFIX = "f:"
 """Of the parts that hold facts: one each."""
 RETRACTED = "r"
 """The part that holds the latest retractions."""
+_IMPORTANCE = 0.8
+"""Of a fact that is written by hand, where nothing else is said."""
 RETRACTIONS = 16
 """So many are remembered: as long as a slower extractor may be on its way, not for ever."""
 _ERASURE_BYTES = 1024 * 1024
@@ -79,11 +84,78 @@ class Facts:
         changes += [change for extracted in found if (change := self._store(extracted, said)) is not None]
         return changes + self._make_room(said) if changes else []
 
+    def edit(self, command: FactEdited) -> tuple[Outcome, list[FactChange]]:
+        """Write a fact, put it right, pin it or let it go; gives what came of it, and what changed."""
+        category, key = command.category, command.key
+        known = self.get(category, key)
+        if known is not None and not known.active:
+            known = msgspec.structs.replace(known, pinned=False)
+        fact = self._written(command, known)
+        if fact is None:
+            return "not_found", []
+        if command.pinned is not None:
+            pinned = sum(each.pinned for _, _, each in self.all())
+            if command.pinned and not (known and known.pinned) and pinned >= self._policy.most // 2:
+                return "too_many_pinned", []
+            fact = msgspec.structs.replace(fact, pinned=command.pinned)
+        if command.importance is not None:
+            fact = msgspec.structs.replace(fact, importance=command.importance)
+        if fact == known:
+            return "unchanged", []
+        change = self._put(category, key, msgspec.structs.replace(fact, by=command.by), "edited")
+        return "done", [change, *self._make_room(FactProvenance(fact.valid_from, "", -1, BY_HAND, command.by))]
+
+    def delete(self, command: FactCommand) -> tuple[Outcome, list[FactChange]]:
+        """End a fact, pinned or not; likewise."""
+        known = self.get(command.category, command.key)
+        if known is None or not known.active:
+            return "not_found", []
+        ended = _ended(known, FactProvenance(command.timestamp, "", -1, BY_HAND, command.by))
+        return "done", [self._put(command.category, command.key, ended, "deleted")]
+
+    def said_at(self, session_id: str, turn: int) -> datetime | None:
+        """Since when holds what a turn says, by its last fact; None where it says none that holds."""
+        return max((fact.valid_from for _, _, fact in self._of_turn(session_id, turn)), default=None)
+
+    def withdraw(self, said: FactProvenance, still: Iterable[ExtractedFact]) -> list[FactChange]:
+        """End what a turn said that says something else now, as if it had never held; pinned facts stay."""
+        stands = {(fact.category, fact.key, fact.value.casefold()) for fact in still}
+        return [
+            self._put(category, key, _ended(fact, said._replace(at=fact.valid_from)), "withdrawn")
+            for category, key, fact in self._of_turn(said.session_id, said.turn)
+            if not fact.pinned and (category, key, fact.value.casefold()) not in stands
+        ]
+
+    def _of_turn(self, session_id: str, turn: int) -> list[tuple[FactCategory, str, Fact]]:
+        return [
+            (category, key, fact)
+            for category, key, fact in self.all()
+            if fact.active and (fact.session_id, fact.turn) == (session_id, turn)
+        ]
+
+    def _written(self, command: FactEdited, known: Fact | None) -> Fact | None:
+        """The fact with the value that a command gives it; None if it gives none, and there is none."""
+        holds = known is not None and known.active
+        if holds and command.value in (None, known.value):  # type: ignore[union-attr] # it holds
+            return known
+        if command.value is None:
+            return None
+        if known is None:
+            return Fact(command.value, 1.0, _IMPORTANCE, True, command.timestamp, None, "", -1, BY_HAND)
+        at = max(command.timestamp, known.valid_until or known.valid_from)
+        return Fact(
+            *(command.value, 1.0, known.importance, True, at, None, "", -1, BY_HAND),
+            history=self._history(known, at),
+            key=known.key,
+            pinned=known.pinned,
+        )
+
     def erase(self, session_id: str, first: datetime, last: datetime, *, at: datetime) -> list[FactChange]:
         """Let go of what a session said, and of what it took back.
 
         A past value does not say which session it is from: it goes if it became valid in the session's time. So does
-        a fact that another session confirmed or ended: who said it first is known by that time alone.
+        a fact that another session confirmed or ended: who said it first is known by that time alone. One that was
+        written by hand is no session's.
 
         Args:
             session_id: The session.
@@ -96,7 +168,11 @@ class Facts:
         """
         write_part(self._parts, RETRACTED, [each for each in self._retracted() if not first <= each.at <= last])
         known = self.all()
-        gone = [(c, k) for c, k, f in known if f.session_id == session_id or first <= f.valid_from <= last]
+        gone = [
+            (c, k)
+            for c, k, f in known
+            if f.session_id == session_id or (first <= f.valid_from <= last and not f.written)
+        ]
         for category, key in gone:
             self._parts.drop(part_of(category, key))
         nothing = Fact("", 0.0, 0.0, False, at, at, session_id, -1, "")
@@ -105,7 +181,8 @@ class Facts:
             (category, key, msgspec.structs.replace(fact, history=history))
             for category, key, fact in known
             if (category, key) not in gone
-            and len(history := tuple(past for past in fact.history if not first <= past[2] <= last)) < len(fact.history)
+            and len(history := tuple(past for past in fact.history if not first <= past.valid_from <= last))
+            < len(fact.history)
         ]
         if sum(len(encode(fact)) for _, _, fact in shortened) > _ERASURE_BYTES:
             shortened = [(c, k, msgspec.structs.replace(fact, history=())) for c, k, fact in shortened]
@@ -115,17 +192,20 @@ class Facts:
         category, key, value = extracted.category, extracted.key, extracted.value
         confidence = _confidence(extracted)
         stored = self.get(category, key)
-        fresh = Fact(value, confidence, extracted.importance, True, said.at, None, *said[1:])
+        fresh = Fact(value, confidence, extracted.importance, True, said.at, None, *said[1:4])
         if stored is not None and stored.active and stored.value.casefold() == value.casefold():
             return self._confirm(category, key, stored, fresh) if confidence > stored.confidence else None
-        if any(each.at > said.at and each.names(category, key, value) for each in self._retracted()):
+        ended = any(each.at > said.at and each.names(category, key, value) for each in self._retracted())
+        if ended or (stored is not None and said.at < (stored.valid_until or stored.valid_from)):
             return None
         if stored is None:
             return self._put(category, key, fresh, "stored")
-        if said.at < (stored.valid_until or stored.valid_from) or (stored.active and confidence < stored.confidence):
-            return None
-        next_one = msgspec.structs.replace(fresh, history=self._history(stored, said.at))
-        return self._put(category, key, next_one, "updated" if stored.active else "stored")
+        if stored.active and stored.pinned:
+            return self._contradict(category, key, stored, PastValue(value, confidence, said.at, said.at))
+        if not stored.active or stored.written or confidence >= stored.confidence:
+            next_one = msgspec.structs.replace(fresh, history=self._history(stored, said.at))
+            return self._put(category, key, next_one, "updated" if stored.active else "stored")
+        return None
 
     def _confirm(self, category: FactCategory, key: str, stored: Fact, fresh: Fact) -> FactChange:
         surer = msgspec.structs.replace(
@@ -133,12 +213,26 @@ class Facts:
             importance=max(stored.importance, fresh.importance),
             valid_from=stored.valid_from,
             history=stored.history,
+            pinned=stored.pinned,
+            by=stored.by,
         )
         return self._put(category, key, surer, "confirmed")
 
-    def _history(self, stored: Fact, until: datetime) -> tuple[tuple[str, float, datetime, datetime], ...]:
+    def _contradict(self, category: FactCategory, key: str, stored: Fact, said: PastValue) -> FactChange | None:
+        """Keep what was said against a pinned fact in its history: the same in a row once."""
+        last = stored.history[-1] if stored.history else None
+        if not self._policy.history or (last and last.contradicted and last.value.casefold() == said.value.casefold()):
+            return None
+        history = self._kept((*stored.history, msgspec.structs.replace(said, contradicted=True)))
+        return self._put(category, key, msgspec.structs.replace(stored, history=history), "contradicted")
+
+    def _history(self, stored: Fact, until: datetime) -> tuple[PastValue, ...]:
         ended = stored.valid_until or until
-        past = (*stored.history, (stored.value, stored.confidence, stored.valid_from, ended))
+        # What found one that ended is not known any more: it says what ended it.
+        by = (stored.extracted_by, stored.by) if stored.active else ()
+        return self._kept((*stored.history, PastValue(stored.value, stored.confidence, stored.valid_from, ended, *by)))
+
+    def _kept(self, past: tuple[PastValue, ...]) -> tuple[PastValue, ...]:
         return past[len(past) - min(len(past), self._policy.history) :]
 
     def _retract(
@@ -150,13 +244,20 @@ class Facts:
         # A value that is denied wherever it stands ("not Hamburg") ends there by what takes its place.
         named = retraction.key is None and retraction.value is not None
         replaced = {(fact.category, fact.key) for fact in found} if named else set()
-        return [
-            self._put(category, key, _ended(fact, said), "retracted")
+        ending = [
+            (category, key, fact)
             for category, key, fact in self._active_named(taken_back)
             if fact.valid_from <= said.at
             and (category, key) not in replaced
             and (category, key, fact.value.casefold()) not in stands
         ]
+        changes = [
+            self._contradict(category, key, fact, PastValue("", 0.0, said.at, said.at))
+            if fact.pinned
+            else self._put(category, key, _ended(fact, said), "retracted")
+            for category, key, fact in ending
+        ]
+        return [change for change in changes if change is not None]
 
     def _remember(self, taken_back: TakenBack) -> None:
         known = self._retracted()
@@ -183,7 +284,7 @@ class Facts:
             return []
         known = self.all()
         past = sorted((f.valid_until or f.valid_from, c, k) for c, k, f in known if not f.active)[:surplus]
-        active = [each for each in known if each[2].active]
+        active = [each for each in known if each[2].active and not each[2].pinned]
         active.sort(key=lambda each: (each[2].importance, each[2].valid_from))
         evicted = active[: surplus - len(past)]
         for category, key in [*(each[1:] for each in past), *(each[:2] for each in evicted)]:
@@ -221,4 +322,4 @@ def part_of(category: FactCategory, key: str) -> str:
 def _ended(fact: Fact, said: FactProvenance) -> Fact:
     """Active no longer, and which turn of which session ended it."""
     who = {name: value for name, value in said._asdict().items() if name != "at"}
-    return msgspec.structs.replace(fact, active=False, valid_until=max(said.at, fact.valid_from), **who)
+    return msgspec.structs.replace(fact, active=False, pinned=False, valid_until=max(said.at, fact.valid_from), **who)

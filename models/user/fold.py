@@ -8,8 +8,8 @@ same in the stream and in replay.
 - **Episodes**: when enough turns are in none, one is asked for; a stage of its own summarises and answers. Until the
   answer is here the turns stay, whatever crashes. An answer that is nobody's, or comes again, changes nothing. A stage
   that stays away for long is not waited for: the extractive summary is made here.
-- **Facts**: rules read every message of the user; what a slower extractor finds comes as an event. `user/facts.py`
-  has the rules of what replaces what.
+- **Facts**: rules read every message of the user; what a slower extractor finds comes as an event, and so does what
+  somebody writes by hand. `user/facts.py` has the rules of what replaces what.
 
 What is erased leaves no trace here: of a user nothing at all, of a session neither its turns nor what they said. Its
 places in the short-term tier stay empty, so that ranges of episodes stay right; an episode that waits for an answer
@@ -17,13 +17,17 @@ with such a turn is made here of the others at once, and the answer is nobody's.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from models.events import (
+    CommandResult,
     EpisodeCompressed,
     EpisodeRequested,
     EpisodeSummarised,
     FactChanged,
+    FactCommand,
+    FactEdited,
     FactsExtracted,
     FactsRequested,
     Position,
@@ -36,6 +40,7 @@ from models.events import (
     UserOutput,
     UserSessionErased,
     UserTurnAdded,
+    UserTurnCorrected,
     user_key,
 )
 from models.events.base import NAME_CHARS
@@ -48,6 +53,8 @@ from models.user.fact import FactChange, FactProvenance
 from models.user.state import UserState, UserTurn, runs
 
 _RULES: Final = "rules"
+_RESULTS: Final = 16
+"""Of the last commands, which the memory tells of."""
 
 
 def fold(state: UserState, event: UserEvent | UserErasure, position: Position, policy: Policy) -> list[UserOutput]:
@@ -61,10 +68,14 @@ def fold(state: UserState, event: UserEvent | UserErasure, position: Position, p
     match event:
         case UserTurnAdded():
             step.turn(event)
+        case UserTurnCorrected():
+            step.corrected(event)
         case EpisodeSummarised():
             step.summarised(event)
         case FactsExtracted():
             step.extracted(event)
+        case FactCommand():
+            step.by_hand(event)
         case UserSessionErased():
             step.session_erased(event)
         case UserErased():
@@ -80,7 +91,7 @@ FOLDING: Final = Folding(
 def _begins(event: UserEvent | UserErasure) -> bool:
     """Whether there is something in it to know a user by: an answer to nobody leaves none, nor does an erasure."""
     found = isinstance(event, FactsExtracted) and bool(event.facts or event.retractions)
-    return found or isinstance(event, UserTurnAdded)
+    return found or isinstance(event, UserTurnAdded) or (isinstance(event, FactEdited) and event.value is not None)
 
 
 class _UserStep(Emission[UserOutput]):
@@ -107,7 +118,7 @@ class _UserStep(Emission[UserOutput]):
             said = FactProvenance(turn.timestamp, turn.session_id, turn.turn, _RULES)
             self._emit_facts(self._state.facts.take(found.facts, found.retractions, said))
             if self._policy.facts.ask and turn.content.strip():
-                self._ask_for_facts(turn)
+                self._ask_for_facts(turn, turn.timestamp)
         self._ask_for_episodes(turn.session_id)
         self._state.release()
         self._emit_progress(turn.session_id)
@@ -134,6 +145,34 @@ class _UserStep(Emission[UserOutput]):
         self._emit_facts(changes)
         if changes:
             self._emit_progress(said.session_id)
+
+    def by_hand(self, command: FactCommand) -> None:
+        """Do what somebody says of a fact, and emit what came of it."""
+        facts = self._state.facts
+        outcome, changes = facts.edit(command) if isinstance(command, FactEdited) else facts.delete(command)
+        result = CommandResult(request_id=command.request_id, outcome=outcome, count=len(changes[:1]))
+        self._head.results = [*self._head.results, result][-_RESULTS:]
+        self._emit_facts(changes)
+        self._emit_progress("")
+
+    def corrected(self, turn: UserTurnCorrected) -> None:
+        """Take the new text of a turn; what it says of the user is read anew where the old one's facts still hold.
+
+        A value before these stays in their history, and what a slower extractor finds in the old text counts if it
+        comes later: it was asked.
+        """
+        self._state.replace_text(turn.session_id, turn.turn, turn.content)
+        said_at = self._state.facts.said_at(turn.session_id, turn.turn)
+        if said_at is None:
+            return
+        found, said = extract(turn.content), FactProvenance(said_at, turn.session_id, turn.turn, _RULES)
+        changes = self._state.facts.withdraw(said, found.facts)
+        changes += self._state.facts.take(found.facts, found.retractions, said)
+        self._emit_facts(changes)
+        if self._policy.facts.ask and turn.content.strip():
+            self._ask_for_facts(turn, said_at)
+        if changes:
+            self._emit_progress(turn.session_id)
 
     def session_erased(self, erased: UserSessionErased) -> None:
         """Let go of a session's turns, of what they said, and of answers that could bring them back."""
@@ -208,9 +247,10 @@ class _UserStep(Emission[UserOutput]):
 
     # --- facts
 
-    def _ask_for_facts(self, turn: UserTurnAdded) -> None:
+    def _ask_for_facts(self, turn: UserTurnAdded | UserTurnCorrected, said_at: datetime) -> None:
         content = turn.content[: self._policy.facts.asked_chars]
         common = self.common("facts_requested", turn.session_id)
+        common["timestamp"] = said_at
         self.outputs.append(FactsRequested(**common, turn=turn.turn, content=content))
 
     def _emit_facts(self, changes: list[FactChange]) -> None:
@@ -242,6 +282,7 @@ class _UserStep(Emission[UserOutput]):
                 facts=head.facts,
                 episodes=head.episodes,
                 seen={str(partition): offset for partition, offset in head.seen.items()},
+                results=head.results,
             )
         )
 

@@ -16,7 +16,7 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from models.events import Role, SessionTurns
+from models.events import CommandResult, Role, SessionTurns
 from models.policy import Policy
 from models.state.entity import CountParts, EntityState, Read, decoder, encode
 from models.user.fact import LAYOUT
@@ -45,6 +45,8 @@ class UserHead(Struct, array_like=True):
     episodes: int = 0
     facts: int = 0
     """Active ones."""
+    results: list[CommandResult] = []
+    """Of the last commands."""
 
     @property
     def compressed(self) -> int:
@@ -105,6 +107,14 @@ class UserState(EntityState[UserHead]):
     def sessions(self, first: int, last: int) -> set[str]:
         """Sessions of the turns of the ring by the user's numbers, both ends inside."""
         return {_decode_place(data).session_id for data in self._places(first, last) if data}
+
+    def replace_text(self, session_id: str, turn: int, content: str) -> None:
+        """Put the text of a turn right, if it is in the ring."""
+        for number in range(self.head.low, self.head.turn_count + 1):
+            data = self._data(number)
+            if data and _decode_place(data) == TurnPlace(session_id, turn):
+                text = content[: self._policy.turn_chars]
+                self.parts.put(self._part(number), encode(msgspec.structs.replace(_decode_turn(data), content=text)))
 
     def at_hand(self) -> list[SessionTurns]:
         """The short-term tier: what is in no episode and not asked for, and at least the last `keep_turns`."""

@@ -28,6 +28,7 @@ from msgspec import Struct
 from models.entities import carried_by, entity_key
 from models.errors import ConfigurationError, InvalidRecord
 from models.events import (
+    AnyTurn,
     ClockTicked,
     CommandEvent,
     ControlEvent,
@@ -35,6 +36,7 @@ from models.events import (
     InputEvent,
     OutputEvent,
     Turn,
+    TurnCorrected,
     UnnumberedTurn,
 )
 from models.events.topics import COMMANDS, Topic
@@ -129,7 +131,7 @@ def decode_input(value: bytes | None, key: bytes | None, appended_at: datetime, 
     if key is None or key != event.session_id.encode():
         raise InvalidRecord("key_mismatch", "the record key must be the session_id, else order is lost")
     _check_time(event.timestamp, None if isinstance(event, ClockTicked) else appended_at, intake)
-    if isinstance(event, Turn | UnnumberedTurn):
+    if isinstance(event, AnyTurn | TurnCorrected):
         _check_turn(event, intake)
     elif (broken := _out_of_bounds(event, value or b"")) is not None:
         raise InvalidRecord("invalid_field", broken)
@@ -212,13 +214,12 @@ def _scalars(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _check_turn(turn: Turn | UnnumberedTurn, intake: IntakePolicy) -> None:
+def _check_turn(turn: AnyTurn | TurnCorrected, intake: IntakePolicy) -> None:
     if not (turn.user_id.isprintable() and turn.app_id.isprintable()):
         raise InvalidRecord("invalid_identifier", "user_id or app_id holds control characters")
-    if turn.project_id is not None and not turn.project_id.isprintable():
-        raise InvalidRecord("invalid_identifier", "project_id holds control characters")
-    if turn.message_id is not None and not turn.message_id.isprintable():
-        raise InvalidRecord("invalid_identifier", "message_id holds control characters")
+    for name in ("project_id", "message_id"):
+        if not (getattr(turn, name, None) or "").isprintable():
+            raise InvalidRecord("invalid_identifier", f"{name} holds control characters")
     # A character is at most four bytes: short text needs no encoding to know that it fits.
     if len(turn.content) * 4 > intake.max_content_bytes:
         size = len(turn.content.encode())

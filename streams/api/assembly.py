@@ -3,9 +3,9 @@
 Whoever serves memory makes it here: the readers below never get the store itself, only what the caller may read of it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -14,18 +14,23 @@ from models.policy.app import AppPolicy
 from streams.api.apps.context import AppContext
 from streams.api.apps.routes import AppMemoryAdmin
 from streams.api.apps.statistics import AppStatistics
-from streams.api.commands import CommandSender, SpaceCommands, project_commands
+from streams.api.commands import CommandSender, EventWriter, SpaceCommands, fact_commands, project_commands
 from streams.api.erase.routes import Erasures
-from streams.api.listed import LISTINGS, Listing
+from streams.api.listed import LISTINGS
 from streams.api.live.service import LivePage
 from streams.api.projects.accesses import AccessRecorder
 from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.routes import project_routes
+from streams.api.sessions.changes import SessionChanges
+from streams.api.sessions.history import HistoryReader
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import KnowsSessions, SessionReader
+from streams.api.users.facts import FactRoutes
 from streams.api.users.reading import MemoryReader
+from streams.archive.history import ArchivedTurns
 from streams.erase.record import KafkaEraseRequests
+from streams.gateway.gateway import Gateway
 from streams.http.answering import ServedRoute, served_routes
 from streams.http.audit_log import BatchedAudit
 from streams.http.health import Endpoint
@@ -37,6 +42,7 @@ from streams.index.project_memory import ProjectMemories
 from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.inference.tokens import token_counter
+from streams.masking.records import masker_of
 from streams.ports import Condition, Embedder, StoredPoint, VectorStore
 from streams.settings.http import HttpSettings
 
@@ -70,6 +76,9 @@ def memory_api(
     erasures: KafkaEraseRequests | None = None,
     audit: BatchedAudit | None = None,
     live: LivePage | None = None,
+    writer: EventWriter | None = None,
+    archive: ArchivedTurns | None = None,
+    gateway: Gateway | None = None,
     at_end: Callable[[], bool | None] = lambda: None,
 ) -> MemoryApi:
     """Routes and tools over a store.
@@ -84,6 +93,9 @@ def memory_api(
         erasures: Where erasures go; None: likewise.
         audit: Takes records of what is read and done (`audit_log.BatchedAudit`); None: nothing is noted.
         live: The live page; None: it is not served.
+        writer: Where events of sessions go; None: routes that write them answer 503.
+        archive: Where turns are that the index gave up; None: nowhere.
+        gateway: Where turns go; None: there is no tool for them.
         at_end: Whether the logs of users' memory are read to their end; None: it cannot be told here.
 
     Raises:
@@ -112,13 +124,21 @@ def memory_api(
     command_routes = ProjectCommandRoutes(project_reader, project_commands(commands, projects))
     listings = [each(scoped) for each in LISTINGS]
     sessions = SessionReader(turns, users, topic_prefix=topic_prefix, waiting=reader.waiting)
+    waiting, masker = reader.waiting, masker_of(policy.masking, personal=policy.masking.at_index)
+    shown = str if masker is None else masker.text
+    facts = FactRoutes(users, fact_commands(commands, users))
+    history = HistoryReader(scoped, turns, archive, waiting, keep_turns=keep_turns, shown=shown)
+    changes = SessionChanges(turns, topics, scoped, writer, archive)
+    topic_reader = TopicReader(topics, policy.topics, waiting)
     routes = (
-        *served_routes(*listings, reader, sessions, TopicReader(topics, policy.topics)),
+        *served_routes(*listings, facts, reader, sessions, history, topic_reader, changes),
         *project_routes(project_reader, command_routes),
         *admin_routes(apps, policy.apps, commands, erasures, turns),
         *(() if live is None else live.routes(scoped, turns, topics, users, search)),
     )
-    tools = _tools(http, reader, project_reader, command_routes, listings)
+    erasing = None if erasures is None else Erasures(erasures, turns)
+    memory = reader, project_reader, command_routes, listings, facts, history, changes, erasing, gateway
+    tools = _tools(http, *memory)
     noting = () if audit is None else (audit,)  # closed last: what the others still do is noted
     watched = () if live is None else (live,)
     return MemoryApi(routes, (*noting, *tools, accesses, *watched), reader)
@@ -136,13 +156,8 @@ def admin_routes(
     return served_routes(AppStatistics(apps), commanding, Erasures(erasures, sessions))
 
 
-def _tools(
-    http: HttpSettings,
-    reader: MemoryReader,
-    projects: ProjectReader,
-    command_routes: ProjectCommandRoutes,
-    listings: Sequence[Listing],
-) -> tuple[Endpoint, ...]:
+def _tools(http: HttpSettings, *memory: Any) -> tuple[Endpoint, ...]:
+    """The tools over what `AskedMemory` has, in its order."""
     if not http.mcp:
         return ()
     if find_spec("mcp") is None:
@@ -151,8 +166,7 @@ def _tools(
     from streams.api.mcp.server import McpEndpoint  # noqa: PLC0415 - extra `mcp`, and it takes a second to import
     from streams.api.mcp.tools import AskedMemory  # noqa: PLC0415 - likewise
 
-    memory = AskedMemory(reader, projects, command_routes, listings)
-    return (McpEndpoint(memory, loopback=is_loopback(http.host), max_body_bytes=http.max_body_bytes),)
+    return (McpEndpoint(AskedMemory(*memory), loopback=is_loopback(http.host), max_body_bytes=http.max_body_bytes),)
 
 
 class ScopedStore(WrappedStore):

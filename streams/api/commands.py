@@ -13,15 +13,17 @@ import structlog
 
 from models.entities import entity_key
 from models.errors import DeliveryFailed
-from models.events.app import AdminCommand, CommandResult, MemoriesRead
-from models.events.base import Position
+from models.events.app import AdminCommand, MemoriesRead
+from models.events.base import CommandResult, Position
 from models.events.project import DeedResult, ManualProjectCommand, ProjectCommand
 from models.events.topics import COMMANDS
+from models.events.user import FactCommand
 from models.wire.codec import encode
 from models.wire.envelope import headers_for, tag_of
 from streams.http.problems import unavailable
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.project_memory import ProjectMemories
+from streams.index.user_memory import UserMemory
 from streams.kafka.producer import ProducerOnDemand, Record
 from streams.settings import Settings
 
@@ -36,10 +38,18 @@ MAX_WAITING = 16
 """Commands that wait at once: waiters never shut out those who read."""
 
 
+class EventWriter(Protocol):
+    """Writes to any topic (`KafkaCommands`)."""
+
+    async def write(self, topic: str, record: Record) -> Position:
+        """Write a record, as `KafkaCommands` does."""
+        ...
+
+
 class CommandSender(Protocol):
     """Writes to `commands.v1`."""
 
-    async def send(self, command: AdminCommand | ProjectCommand) -> Position:
+    async def send(self, command: AdminCommand | ProjectCommand | FactCommand) -> Position:
         """Write a command under the key of whose memory it is; on return the log has it, and where.
 
         Raises:
@@ -59,7 +69,7 @@ class KafkaCommands:
         self._prefix = settings.topic_prefix
         self._producer = ProducerOnDemand(settings)
 
-    async def send(self, command: AdminCommand | ProjectCommand) -> Position:
+    async def send(self, command: AdminCommand | ProjectCommand | FactCommand) -> Position:
         """As of `CommandSender`."""
         key = entity_key(command).encode()
         return await self.write(COMMANDS.name, Record(key, encode(command), headers_for(command)))
@@ -82,7 +92,7 @@ class KafkaCommands:
         await self._producer.close()
 
 
-_Command = TypeVar("_Command", bound=AdminCommand | ManualProjectCommand)
+_Command = TypeVar("_Command", bound=AdminCommand | ManualProjectCommand | FactCommand)
 _Result = TypeVar("_Result", bound=CommandResult | DeedResult)
 _Result_co = TypeVar("_Result_co", covariant=True)
 
@@ -198,6 +208,16 @@ class SpaceCommands(Commands[AdminCommand, CommandResult]):
             await sender.send(read)
         except DeliveryFailed as error:
             log.warning("admin_read_not_audited", by=read.by, how=read.how, reason=str(error))
+
+
+def fact_commands(sender: CommandSender | None, users: UserMemory) -> Commands[FactCommand, CommandResult]:
+    """Commands to facts of users.
+
+    Args:
+        sender: As of `Commands`.
+        users: Where their results show.
+    """
+    return Commands(sender, lambda command: users.stats(command.app_id, command.user_id))
 
 
 def project_commands(

@@ -229,7 +229,7 @@ def _kept(topic: Topic, *besides: type[Struct]) -> tuple[type[Struct], ...]:
 
 
 _ELSEWHERE = (
-    *("content", "embedding", "turns", "notables", "new_content", "reason", "tags"),
+    *("content", "embedding", "turns", "notables", "new_content", "reason", "tags", "value"),
     *("summary", "key_topics"),
 )
 """Of commands: turns are in `turns`, episodes and memories in tables of their own, what was embedded can be again. An

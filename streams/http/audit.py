@@ -74,7 +74,7 @@ def note(kind: Audited) -> Caller:
     found = caller()
     if (noted := _noted.get()) is not None:
         noted.kind = kind
-    return _text_reader() if kind == "text_read" else found
+    return require_text() if kind == "text_read" else found
 
 
 def note_tool(tool: str, kind: Audited, arguments: Mapping[str, Any]) -> None:
@@ -90,7 +90,7 @@ def note_tool(tool: str, kind: Audited, arguments: Mapping[str, Any]) -> None:
         noted.kind, noted.route = kind, f"/mcp {tool}"
         note_ids(arguments.get)
     if kind == "text_read":
-        _text_reader()
+        require_text()
 
 
 def note_ids(of: Callable[[str], Any]) -> None:
@@ -135,7 +135,12 @@ def _things(answer: Any) -> int:
     return sum(map(len, lists)) or 1
 
 
-def _text_reader() -> Caller:
+def require_text() -> Caller:
+    """Whoever asks, if they may read what was said.
+
+    Raises:
+        Problem: 403.
+    """
     found = caller()
     if not found.text:
         raise Problem(

@@ -22,9 +22,11 @@ from models.events import (
     ProjectItem,
     ProjectItemChanged,
     ProjectMemory,
+    SegmentCompacted,
     SessionName,
     TopicChanged,
     Turn,
+    TurnCorrected,
     UserMemoryChanged,
     session_key,
 )
@@ -50,11 +52,19 @@ class RememberedTurn(Turn, frozen=True, kw_only=True):
         similarity: Cosine to the query, -1 to 1; None where there was no query.
         partition: Of `turns.v1` where its record stands, and …
         event_offset: … at which offset; None for turns indexed without their places.
+        corrected_at: When its text was put right last; None: it is as it was said.
     """
 
     similarity: float | None = None
     partition: int | None = None
     event_offset: int | None = None
+    corrected_at: datetime | None = None
+
+
+class RememberedCorrection(TurnCorrected, frozen=True, kw_only=True, tag="turn_corrected"):
+    """A correction of a turn, and the offset of its record."""
+
+    event_offset: int
 
 
 class RememberedTopic(TopicChanged, frozen=True, kw_only=True, tag="topic_changed"):
@@ -101,6 +111,17 @@ TURNS = Collection(
     without=("metadata", "type", "similarity"),
     text=lambda turn: turn.content,
     words=lambda turn: f"{turn.content}\n{date_words(turn.timestamp)}",
+)
+CORRECTIONS = Collection(
+    "corrections",
+    RememberedCorrection,
+    key=lambda turn: turn_key(SessionName(turn.app_id, turn.session_id), turn.turn),
+    without=("by", "reason"),
+)
+SEGMENTS = Collection(
+    "segments",
+    SegmentCompacted,
+    key=lambda segment: f"{session_key(segment.app_id, segment.session_id)}\n{segment.first_turn}-{segment.last_turn}",
 )
 TOPICS = Collection(
     "topics",
@@ -217,7 +238,7 @@ OF_EVENTS: Mapping[type[Struct], Collection[Any]] = {
     if each.index is not None and each.index.erased_by is not None
 }
 """Of events of which the registry says all that there is to say: whose they are finds them, and nothing else."""
-_OWN = (TURNS, TOPICS, EPISODES, FACTS, USERS, MEMORIES, SPACES, PROJECT_ITEMS, PROJECT_PARTS)
+_OWN = (TURNS, CORRECTIONS, TOPICS, SEGMENTS, EPISODES, FACTS, USERS, MEMORIES, SPACES, PROJECT_ITEMS, PROJECT_PARTS)
 COLLECTIONS: Mapping[str, Collection[Any]] = {
     each.name: each for each in chain[Collection[Any]](_OWN, OF_EVENTS.values())
 }

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from models.errors import AmbiguousApp
 from models.events import DEFAULT_APP, Position, Role, SessionName, TopicChanged, Turn
 from models.retrieval.fusion import Place
-from streams.index.collections import TOPICS, TURNS, RememberedTopic, RememberedTurn, turn_key
+from streams.index.collections import CORRECTIONS, TOPICS, TURNS, RememberedTopic, RememberedTurn, turn_key
 from streams.index.event_points import Collection
 from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore, Where
 
@@ -123,6 +123,7 @@ async def forget_before(store: VectorStore, erased: Mapping[tuple[SessionName, i
     """Remove turns and topics of sessions that were erased, by partition and offset: what came later is new."""
     for (session, partition), offset in erased.items():
         await store.delete(TURNS.name, where={**_of(session), "partition": partition}, below=("event_offset", offset))
+        await store.delete(CORRECTIONS.name, where=_of(session), below=("event_offset", offset))
         await store.delete(TOPICS.name, where=_of(session), below=("source_offset", offset))
 
 

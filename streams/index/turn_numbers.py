@@ -121,7 +121,8 @@ def _session_of(event: Any) -> SessionName:
 
 
 def _standing_turn(payload: Mapping[str, Any]) -> StandingTurn:
-    return StandingTurn(payload["content"], payload.get("partition"), payload.get("event_offset", -1))
+    text = None if payload.get("corrected_at") else payload["content"]
+    return StandingTurn(text, payload.get("partition"), payload.get("event_offset", -1))
 
 
 def _is_erased(session: SessionName, turn: StandingTurn, erased: Erased) -> bool:

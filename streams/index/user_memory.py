@@ -10,11 +10,12 @@
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import hypot
+from typing import Any
 
 import numpy as np
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from models.events import EpisodeCompressed, FactCategory, FactChanged, SessionName, UserMemoryChanged
 from streams.index.collections import EPISODES, FACTS, TURNS, USERS, permille, turn_key
@@ -128,12 +129,27 @@ class UserMemory:
         return max(found, key=lambda user: user.timestamp, default=None)
 
 
+_NO_MORE: Mapping[str, Any] = {"active": False, "pinned": False, "session_id": "", "turn": -1}
+
+
 def _points(event: FactChanged, offset: int, blank: Vectors) -> Iterable[Point]:
     """A fact and its earlier values; facts are not searched, so the vector `(dim,)` is zero."""
     yield FACTS.point(event, offset, blank)
     for past in event.history:
-        # Which turn said it and who understood it, the event no longer says.
-        then = replace(event, **asdict(past), active=False, session_id="", turn=-1, extracted_by="")
+        if not past.value:  # it was taken back, but for its being pinned
+            continue
+        # Which turn said it, the event no longer says.
+        then = replace(
+            event,
+            value=past.value,
+            confidence=past.confidence,
+            valid_from=past.valid_from,
+            valid_until=past.valid_until,
+            extracted_by=past.made_by,
+            by=past.by,
+            cause="contradicted" if past.contradicted else event.cause,
+            **_NO_MORE,
+        )
         # The times alone do not tell values apart that were said at the same time.
         place = f"{past.valid_from.isoformat()}/{past.valid_until.isoformat()}/{past.value}"
         yield FACTS.point(then, offset, blank, key=f"{point_key(event)}@{place}")

@@ -13,9 +13,11 @@ import structlog
 from models.errors import StoreUnavailable
 from models.policy import Policy
 from streams.api.assembly import memory_api
-from streams.api.commands import CommandSender
+from streams.api.commands import CommandSender, EventWriter
 from streams.api.live.service import LivePage
+from streams.archive.history import ArchivedTurns
 from streams.erase.record import KafkaEraseRequests
+from streams.gateway.gateway import Gateway
 from streams.http.audit_log import BatchedAudit
 from streams.http.health import create_api, serve
 from streams.index.collections import TURNS
@@ -39,6 +41,12 @@ class Beside(TypedDict, total=False):
     """Takes records of what is read and done; None: nothing is noted."""
     live: LivePage | None
     """The live page; None: it is not served."""
+    writer: EventWriter | None
+    """Where events of sessions go; None: such requests are refused."""
+    archive: ArchivedTurns | None
+    """Where turns are that the index gave up; None: nowhere."""
+    gateway: Gateway | None
+    """Where turns go that a tool is given; None: it is not served."""
 
 
 class ApiRole:

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from models.entities import REGISTRY
 from models.errors import StoreUnavailable
-from models.events import DeadLetter, Position, SessionErased, SessionName, TopicChanged, Turn
+from models.events import DeadLetter, Position, SessionErased, SessionName, TopicChanged, Turn, TurnCorrected
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
 from models.events.topics import (
     CONVERSATION_TOPICS,
@@ -39,6 +39,7 @@ from models.events.topics import (
 )
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
+from models.session.turn_numbers import PlacedCorrection
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.api.assembly import memory_api
@@ -47,6 +48,7 @@ from streams.http.answering import ServedRoute
 from streams.http.health import Endpoint
 from streams.index import collections as index
 from streams.index.collections import latest_of
+from streams.index.corrections import TurnCorrections
 from streams.index.erasing import VectorErasing
 from streams.index.generations import generation_name
 from streams.index.session_keys import bind_to_apps
@@ -112,6 +114,7 @@ class IndexRole(BatchRole):
         shown = str if self._mask is None else self._mask.text
         self._numbers = TurnNumbers(store, keep_turns=keep_turns, shown=shown)
         self._letters = ProducerOnDemand(settings)
+        self._corrections = TurnCorrections(store, embedder, keep_turns=keep_turns)
         self._topics_read = {topic.full_name(settings.topic_prefix): topic for topic in self.sources}
         self._writes = (*writes_of(store, embedder, policy), erasing)
         self._api = memory_api(
@@ -216,7 +219,12 @@ class IndexRole(BatchRole):
         erased = self._forgotten(arrivals)
         said = [e for e in arrivals if not isinstance(e.event, Turn) or self._stays(e.event, e.position)]
         first = await self._answered(partial(self._numbers.first, said, self._erased))
-        await self._tell(first.conflicts)
+        await self._tell(first.conflicts, "turn_numbers_taken")
+        corrections = [
+            PlacedCorrection(each.event, each.position, each.appended_at)
+            for each in arrivals
+            if isinstance(each.event, TurnCorrected) and self._stays(each.event, each.position)
+        ]
         turns = [each.turn for each in first.kept]
         known = self._of(CONVERSATION_TOPICS, batches)
         changes = latest_of(CONVERSATION_TOPICS, known, TopicChanged, key=index.TOPICS.key)
@@ -237,16 +245,19 @@ class IndexRole(BatchRole):
         with stage("upsert"):
             for step in sorted(asks):
                 await asyncio.gather(*map(self._answered, asks[step]))
+                if step == RESTED_ON:
+                    take = partial(self._corrections.take, corrections, first.kept, settled=self._caught_up)
+                    await self._tell(await self._answered(take), "corrected_turns_unknown")
 
-    async def _tell(self, conflicts: Iterable[DeadLetter]) -> None:
-        """Write letters of turns whose number is taken, on the partition of their cause; a repeat has the same id."""
+    async def _tell(self, letters_of: Iterable[DeadLetter], what: str) -> None:
+        """Write letters on the partition of their cause; a repeat has the same id."""
         topic = DEAD_LETTERS.full_name(self.settings.topic_prefix)
-        for partition, letters in groupby(sorted(conflicts, key=_partition_of), key=_partition_of):
+        for partition, letters in groupby(sorted(letters_of, key=_partition_of), key=_partition_of):
             records = [Record(letter.key, encode(letter), headers_for(letter), partition) for letter in letters]
             await self.fence()
             await self._letters.write(topic, b"", records)
             metrics.counter("turn_conflicts_total").inc(len(records))
-            log.warning("turn_numbers_taken", partition=partition, turns=len(records))
+            log.warning(what, partition=partition, turns=len(records))
 
     def _forgotten(self, arrivals: Iterable[DecodedArrival]) -> dict[tuple[SessionName, int], int]:
         """Note which sessions were erased, and where; give those whose points must go at once.
@@ -263,7 +274,7 @@ class IndexRole(BatchRole):
         self._erased |= erased
         return {} if self._caught_up else erased
 
-    def _stays(self, event: Turn | TopicChanged, place: Position) -> bool:
+    def _stays(self, event: Turn | TurnCorrected | TopicChanged, place: Position) -> bool:
         """Whether what came of a place in `turns.v1` is not of before the session's erasure."""
         session = SessionName(event.app_id, event.session_id)
         return place.offset > erased_up_to(self._erased, session, place.partition)

@@ -20,12 +20,13 @@ from models.events import (
     FactChanged,
     ProjectChanged,
     ProjectItemChanged,
+    SegmentCompacted,
     UserMemoryChanged,
 )
-from models.events.topics import FACTS, MEMORIES, PROJECTS, USER_EPISODES, Topic
+from models.events.topics import COMPACTIONS, FACTS, MEMORIES, PROJECTS, USER_EPISODES, Topic
 from models.policy import Policy
 from streams.index.app_memory import AppMemoryIndex
-from streams.index.collections import OF_EVENTS, latest_of
+from streams.index.collections import OF_EVENTS, SEGMENTS, latest_of
 from streams.index.project_memory import ProjectMemories
 from streams.index.user_memory import UserMemory
 from streams.ports import Embedder, VectorStore
@@ -46,6 +47,8 @@ class Write(NamedTuple):
     topic: Topic
     kinds: tuple[type[Any], ...]
     to: Callable[[list[tuple[Any, int]]], Awaitable[None]]
+    key: Callable[[Any], str] | None = None
+    """By which the last word is told; None: the record's."""
 
 
 def writes_of(store: VectorStore, embedder: Embedder, policy: Policy) -> tuple[Write, ...]:
@@ -53,6 +56,7 @@ def writes_of(store: VectorStore, embedder: Embedder, policy: Policy) -> tuple[W
     users, apps = UserMemory(store, embedder), AppMemoryIndex(store, embedder)
     projects = ProjectMemories(store, embedder, policy.projects)
     return (
+        Write(RESTED_ON, COMPACTIONS, (SegmentCompacted,), partial(SEGMENTS.note, store, embedder.dim), SEGMENTS.key),
         Write(RESTED_ON, USER_EPISODES, (EpisodeCompressed,), users.add_episodes),
         Write(RESTED_ON, FACTS, (FactChanged,), users.add_facts),
         Write(RESTED_ON, MEMORIES, (AppMemoryChanged,), apps.add_changes),
@@ -77,6 +81,6 @@ def asks_of(
     for of_topic in by_topic.values():
         topic = of_topic[0].topic
         wanted = chain.from_iterable(write.kinds for write in of_topic)
-        known = latest_of(topic, records_of(topic), *wanted)
+        known = latest_of(topic, records_of(topic), *wanted, key=of_topic[0].key)
         for write in of_topic:
             yield write.step, partial(write.to, [each for each in known if isinstance(each[0], write.kinds)])

@@ -119,7 +119,9 @@ def said(of: ProfileUpdated, turns: int = TURNS) -> Iterator[Turn]:
 def topic(of: ProfileUpdated) -> TopicChanged:
     """What it was about."""
     made = topic_of("a", of.session_id)
-    return structs.replace(made, app_id=of.app_id, user_id=of.user_id, title=f"{HOSTILE} title", message_count=12)
+    return structs.replace(
+        made, app_id=of.app_id, user_id=of.user_id, title=f"{HOSTILE} title", message_count=12, session_topics=1
+    )
 
 
 def facts(of: ProfileUpdated) -> list[FactChanged]:

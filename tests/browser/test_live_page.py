@@ -6,7 +6,7 @@ import msgspec
 from msgspec import structs
 from playwright.sync_api import Page, ViewportSize, expect
 
-from models.events import AlertAcknowledged, AlertChanged, AlertLabelled, SessionName
+from models.events import AlertAcknowledged, AlertChanged, AlertLabelled, SessionName, TopicAdjusted, TurnCorrected
 from streams.api.live.service import CONTENT_SECURITY_POLICY
 from tests.browser.axe import see_no_violation
 from tests.browser.live_server import LiveServer
@@ -145,6 +145,32 @@ def test_text_is_masked_until_it_is_asked_for(tab: Tab, server: LiveServer) -> N
     expect(page.locator(f"{CHOSEN} .said")).to_contain_text("turn 27.")  # rows became higher: it is in sight still
     assert page.evaluate("window.injected") is None
     assert page.locator("main img, main script").count() == 0
+
+
+def test_a_turn_is_put_right_and_a_topic_rated(tab: Tab, server: LiveServer) -> None:
+    """By buttons that are there once the text is; what is written is under the session's key, by the token's holder."""
+    page, row = tab.page, session(1)
+    server.remember(row)
+    page.goto(server.url)
+    page.locator(ROWS).get_by_text("session-00001").click()
+    page.locator(f"{ROWS} .turn").first.click()
+    expect(page.get_by_role("button", name="Correct the text")).to_have_count(0)
+    page.get_by_role("button", name="Show text").click()
+    page.get_by_role("button", name="Correct the text").click()
+    page.get_by_label("Text", exact=True).fill("What should have been said.")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("The new text is in the log")).to_be_attached()
+    page.get_by_role("button", name="Rate or tag").first.click()
+    page.get_by_label("Importance, 0 to 1").fill("0.9")
+    page.get_by_label("Tags").fill("boats, sails")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("It is in the log")).to_be_attached()
+    (_, first), (_, second) = server.log.records
+    right = msgspec.json.decode(first.value or b"", type=TurnCorrected)
+    rated = msgspec.json.decode(second.value or b"", type=TopicAdjusted)
+
+    assert (right.session_id, right.content, right.by) == ("session-00001", "What should have been said.", "operator")
+    assert (rated.importance, rated.tags) == (0.9, ["boats", "sails"])
 
 
 def test_without_the_permission_no_text_is_offered(tab: Tab, server: LiveServer) -> None:

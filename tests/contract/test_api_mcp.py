@@ -17,14 +17,30 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
 from models.events import Role
-from streams.api.mcp.tools import SHOWN_CHARS, AskedMemory, tools_of
+from streams.api.mcp.session_tools import SHOWN_CHARS
+from streams.api.mcp.tools import AskedMemory, tools_of
 from streams.api.users.messages import Found
 from streams.http.health import serve
 from streams.http.route import RouteAnswer
 from streams.settings.http import HttpSettings
 from tests.support.api_doubles import Served, bearer, episode, fact, said, settings_of, stats, token_of
 
-TOOLS = ["search_memory", "get_context", "list_facts", "project_context", "search_project", "add_project_memory"]
+TOOLS = [
+    "search_memory",
+    "get_context",
+    "list_facts",
+    "project_context",
+    "search_project",
+    "add_project_memory",
+    "get_session_history",
+    "correct_fact",
+    "correct_turn",
+    "adjust_topic",
+    "give_feedback",
+    "add_turns",
+    "forget",
+]
+READING = {*TOOLS[:5], "get_session_history"}
 MODES = ["auto", "legacy"]
 """The protocol of 2026 without a handshake, and those before it."""
 
@@ -87,12 +103,12 @@ async def test_the_tools_are_listed_with_what_they_take_and_give(asking: Any, mo
     async with asking(mode) as client:
         tools = (await client.list_tools()).tools
 
-    assert TOOLS == [tool.name for tool in tools]
+    assert {*TOOLS} - {"add_turns"} <= {tool.name for tool in tools} <= {*TOOLS}
     for tool in tools:
         assert tool.description
         assert tool.annotations
-        assert tool.annotations.read_only_hint is (tool.name != "add_project_memory")
-        assert {"user_id", "project_id"} & set(tool.input_schema["required"])
+        assert tool.annotations.read_only_hint is (tool.name in READING)
+        assert {"user_id", "project_id", "session_id"} & {*tool.input_schema["properties"]}
         assert tool.output_schema
 
 

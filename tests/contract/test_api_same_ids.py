@@ -16,7 +16,15 @@ from msgspec import structs
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
 
-from models.events import AlertAcknowledged, AlertLabelled, Position
+from models.events import (
+    AlertAcknowledged,
+    AlertLabelled,
+    FeedbackGiven,
+    Position,
+    ProfileUpdated,
+    TopicAdjusted,
+    TurnCorrected,
+)
 from models.events.erase import ErasedSession, EraseScope, VectorsErasureDue
 from models.events.topics import TURNS
 from models.policy import Policy
@@ -26,6 +34,7 @@ from streams.api.live.service import LivePage
 from streams.api.mcp.server import McpEndpoint
 from streams.http.health import Api, Endpoint
 from streams.index.app_memory import AppMemoryIndex
+from streams.index.collections import OF_EVENTS, SEGMENTS
 from streams.index.erasing import VectorErasing
 from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore
@@ -59,7 +68,9 @@ _PASSES = ("age_seconds", "inactive_seconds", "at", "exportedAt")
 """Fields that tell the time of the answer, or how long ago something was."""
 _NAMED = ("request_id", "status", "offset")
 """Fields that hold a random name, or a place in a log that is everybody's."""
-_Act = AlertAcknowledged | AlertLabelled
+_Act = AlertAcknowledged | AlertLabelled | TurnCorrected
+_Unsigned = TopicAdjusted | FeedbackGiven
+"""Say not who did it: the audit does."""
 ALL = "token-of-all-the-apps"
 BOTH = "token-of-both-of-the-apps"
 
@@ -121,13 +132,15 @@ async def role_of(*tenants: str) -> Role:
     store, embedder, log = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama"), loaded_embedder(), Log()
     apps, projects = AppMemoryIndex(store, embedder), ProjectMemories(store, embedder, Policy().projects)
     http, written, erasures = http_of(), WrittenLog(), Erasures()
-    page, commands = LivePage(load_settings(http=http.model_dump()), written), Carrying(apps, projects)
+    page, commands = (
+        LivePage(load_settings(http=http.model_dump()), written),
+        Carrying(apps, projects, UserMemory(store, embedder)),
+    )
     for app in tenants:
         await remember(store, apps, projects, app)
         watch(page, app)
-    made = memory_api(
-        store, embedder, Policy(), http, topic_prefix="test", commands=commands, erasures=erasures, audit=log, live=page
-    )
+    to = {"commands": commands, "erasures": erasures, "audit": log, "live": page, "writer": written}
+    made = memory_api(store, embedder, Policy(), http, topic_prefix="test", **to)  # type: ignore[arg-type]
     tools = next(each for each in made.endpoints if isinstance(each, McpEndpoint))
     api = api_of(made.routes, endpoints=[log, tools], http=http)
     return Role(api, tools, store, page, commands, erasures, written, log)
@@ -150,6 +163,8 @@ async def remember(store: ServerStore, apps: AppMemoryIndex, projects: ProjectMe
     await users.add_stats([(structs.replace(standing, seen={"0": 9}), 0)])
     await apps.add_changes([(structs.replace(app_memory_of(app), **ids), 0)])
     await apps.add_stats([(app_space_of(app), 0)])
+    await OF_EVENTS[ProfileUpdated].note(store, embedder.dim, [(profile(SHARED, app=app, user=SHARED), 0)])
+    await SEGMENTS.note(store, embedder.dim, [(structs.replace(segment(SHARED, app=app), summary=canary(app)), 0)])
     slots: dict[type, int] = {}
     events = []
     for item in project_items_of(app, SHARED):
@@ -219,7 +234,9 @@ async def test_who_has_the_same_ids_is_as_if_alone(roles: dict[str, Role]) -> No
         # Episodes are of no session: nothing else that a tenant asks for its own ids is refused.
         assert {request.split("?")[0] for request, status, _ in alone if status >= 300} == {"POST /v1/search"}
 
-    written = [msgspec.json.decode(each.value or b"", type=_Act) for _, each in both.turns.records]
+    all_written = [msgspec.json.decode(each.value or b"", type=_Act | _Unsigned) for _, each in both.turns.records]
+    written = [each for each in all_written if isinstance(each, _Act)]
+    assert {each.app_id for each in all_written} == set(TENANTS)
     of_sessions = [each for each in both.audit.events if each.status < 300 and (each.session_id or each.user_id)]
     assert {topic for topic, _ in both.turns.records} == {TURNS.name}
     assert {each.app_id for each in both.commands.sent} == set(TENANTS)

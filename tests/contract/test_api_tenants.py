@@ -6,15 +6,21 @@ What the stores hold back, and tenants that call everything alike: `test_api_sam
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec import structs
 
+from models.events import ProfileUpdated
+from streams.index.collections import OF_EVENTS, SEGMENTS
 from tests.support.api_apps import memory, space
 from tests.support.api_asked import asked_of, shown_of
 from tests.support.api_doubles import Served, bearer, episode, fact, settings_of, stats
 from tests.support.api_tenants import QUERY, SHARED, TENANTS, canary, project_items_of, topic_of, turns_of
+from tests.support.live_made import profile, segment
 
 ADMINS = settings_of(*TENANTS, admin=True)
 """What only admins may, they may with their own apps."""
 WITHOUT_MEMORY = ("/livez", "/readyz", "/metrics")
+WRITTEN = ("/v1/sessions/{session_id}/feedback", "/v1/sessions/{session_id}/turns/{turn}")
+"""Are answered by a place in the log."""
 
 
 @pytest.fixture
@@ -28,6 +34,12 @@ async def served() -> AsyncIterator[Served]:
             served.users.known_episodes.append(episode(1, f"{canary(app)}: {QUERY}", app=app, user=user))
             served.users.known_users.append(stats((session, 0), (session, 1), app=app, user=user))
             topic = topic_of(app, session)
+            known = (
+                profile(session, app=app, user=user),
+                structs.replace(segment(session, app=app), summary=canary(app)),
+            )
+            for points, event in zip((OF_EVENTS[ProfileUpdated], SEGMENTS), known, strict=True):
+                await points.note(served.store, served.embedder.dim, [(event, 0)])
             await served.topics.add_changes([(topic, TENANTS.index(app))], served.embedder.embed([topic.title]))
         served.apps.known.append(memory(1, f"{canary(app)}: {QUERY}", app=app))
         served.apps.all_stats.append(space(app))
@@ -57,4 +69,4 @@ async def test_every_route_gives_a_tenants_own_memory(served: Served) -> None:
     told = await answers(served, of="b", to="b")
     found = {route for route, text in told if shown_of(route, "b") in text}
 
-    assert {route for route, _ in told} - found == {"/v1/index", "/v1/erase/{request_id}", *WITHOUT_MEMORY}
+    assert {route for route, _ in told} - found == {"/v1/index", "/v1/erase/{request_id}", *WITHOUT_MEMORY, *WRITTEN}

@@ -41,11 +41,13 @@ _OF_ALEX = """/v1/users/alex/facts?include_past=true /v1/users/alex/facts?catego
 /v1/users/alex/facts?category=nothing /v1/users/alex/episodes?limit=1 /v1/users/alex/recent?last=3
 /v1/users/alex/recent?last=0 /v1/users/alex/standing"""
 _OF_SESSION = """/v1/sessions/{0}/topics /v1/sessions/{0}/topics?include_gone=true /v1/sessions/{0}/turns
-/v1/sessions/{0}/context /v1/sessions/{0}/history /v1/sessions/{0}/stats
+/v1/sessions/{0}/context /v1/sessions/{0}/messages /v1/sessions/{0}/stats
+/v1/sessions/{0}/profile /v1/sessions/{0}/segments?last=2 /v1/sessions/{0}/history?first=1&limit=3
+/v1/sessions/{0}/turns?last=1&after_turn=1&timeout_ms=0
 /v1/sessions/{0}/similar?q=how+does+it+work&top_k=3 /v1/sessions/{0}/topics/search?q=money&include_gone=true
 /v1/live/sessions/{0} /v1/live/sessions/{0}?text=true"""
-_OF_TOPIC = """/v1/sessions/{0}/topics/{1} /v1/sessions/{0}/context?topic={1} /v1/sessions/{0}/history?topic={1}
-/v1/sessions/{0}/history?topic={1}&include_packed=false /v1/sessions/{0}/stats?topic={1}"""
+_OF_TOPIC = """/v1/sessions/{0}/topics/{1} /v1/sessions/{0}/context?topic={1} /v1/sessions/{0}/messages?topic={1}
+/v1/sessions/{0}/messages?topic={1}&include_packed=false /v1/sessions/{0}/stats?topic={1}"""
 _OF_SPACE = """/apps/{0}/memories?user_id={1} /apps/{0}/memories?user_id={1}&include_shared=true
 /apps/{0}/memories/export?user_id={1} /apps/{0}/memories/stats?user_id={1}
 /apps/{0}/memories/search?user_id={1}&q=user+wants+help&mode=keyword&limit=100
@@ -149,6 +151,7 @@ async def ask_everything(world: World, app: Api) -> dict[str, list[str]]:
         await _tools(ask)
         await _refused(ask)
         await _deeds(ask)
+        await _deeds_to_users(ask)
         await _project_deeds(ask)
         await _live_deeds(ask, world)
         ask.require_all()
@@ -294,6 +297,26 @@ async def _deeds(ask: Asker) -> None:
     ):
         accepted = await ask("POST /v1/erase", whom)
         await ask(f"GET /v1/erase/{accepted.get('request_id', 'nothing')}")
+
+
+async def _deeds_to_users(ask: Asker) -> None:
+    """Facts, topics and turns; erasing comes before them, and takes neither."""
+    name = "/v1/users/alex/facts/identity/name?app_id=assistant"
+    for body in ({"value": "Alexander", "pinned": True}, {"importance": 0.9}, {"pinned": False}, {"value": ""}, {}):
+        await ask(f"PUT {name}", body)
+    for asked in (name, name, "/v1/users/nobody/facts/identity/name?app_id=assistant"):
+        await ask(f"DELETE {asked}")
+    await ask(f"PUT {name}", {"pinned": True})
+    await ask("GET /v1/users/alex/facts?include_past=true")
+    topic = (await ask("GET /v1/sessions/database/topics"))[0]["topic_id"]
+    for rated in ({"importance": 0.9, "tags": ["kept"]}, {"importance": 2}, {}):
+        await ask(f"PUT /v1/sessions/database/topics/{topic}", rated)
+    await ask("PUT /v1/sessions/database/topics/nothing", {"importance": 0.9})
+    for feedback in ({"value": 1.0}, {"value": -0.5, "topic": topic}, {"value": 1.0, "turn": 9_999}, {"value": 2}):
+        await ask("POST /v1/sessions/database/feedback", feedback)
+    for number in (1, 9_999):
+        await ask(f"PUT /v1/sessions/database/turns/{number}", {"content": "Which one is best?", "reason": "typo"})
+    await ask.gets("/turns /topics /messages", before="/v1/sessions/database")
 
 
 async def _project_deeds(ask: Asker) -> None:

@@ -291,6 +291,7 @@ class World:
         self.store, self.live = vector_store_of(self.settings, self.embedder), LivePage(self.settings, self)
         asked: dict[str, Any] = {
             "commands": self,
+            "writer": self,
             "erasures": self,
             "live": self.live,
             "audit": BatchedAudit(self._audit, required=False),

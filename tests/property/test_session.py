@@ -43,7 +43,7 @@ TURN = st.tuples(
     st.integers(-90, 150),
 )
 OTHER = st.tuples(
-    st.sampled_from(["end", "acknowledge", "judge", "summarise", "time out"]),
+    st.sampled_from(["end", "acknowledge", "judge", "summarise", "correct", "time out"]),
     st.integers(0, 60),
     st.integers(0, 3),
     st.none(),
@@ -86,6 +86,9 @@ def inputs(steps: Sequence[Step]) -> list[SessionInput]:
                 event = events.TurnsJudged(
                     session_id="s", timestamp=time, alert_id=alert, judge="j", probability=pick / 3
                 )
+            case "correct":
+                ids = {"session_id": "s", "app_id": "a", "user_id": "u"}
+                event = events.TurnCorrected(**ids, timestamp=time, turn=number, content=TEXTS[pick])
             case "summarise":
                 event = events.SegmentSummarised(
                     session_id="s",

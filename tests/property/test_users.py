@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from random import Random
+from typing import get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,18 @@ from models.policy import FactPolicy, Policy, UserPolicy
 from models.wire.envelope import tag_of
 from tests.support.cut_log import assert_cuts_change_nothing, come_of
 from tests.support.limits import too_large
-from tests.support.user_driver import NOON, User, added, fact, flat, session_erased, summarised, user_erased
+from tests.support.user_driver import (
+    NOON,
+    User,
+    added,
+    by_hand,
+    corrected,
+    fact,
+    flat,
+    session_erased,
+    summarised,
+    user_erased,
+)
 from tests.support.user_partition import commands
 
 SMALL = UserPolicy(
@@ -45,7 +57,7 @@ CATEGORIES = tuple(events.FactCategory)
 
 SAY = st.tuples(st.just("say"), st.integers(0, len(TEXTS) - 1), st.integers(0, 5), st.integers(-90, 90))
 OTHER = st.tuples(
-    st.sampled_from(["answer", "answer", "learn", "forget", "repeat"]),
+    st.sampled_from(["answer", "answer", "learn", "forget", "repeat", "edit", "edit", "delete", "correct"]),
     st.integers(0, 9),
     st.integers(0, 9),
     st.integers(-90, 90),
@@ -82,6 +94,17 @@ class Speaker:
                 category = CATEGORIES[other % 4] if pick % 2 else None
                 retraction = events.Retraction(category=category, key=(*KEYS, None)[pick % 7], value=value)
                 return [self._found(retractions=[retraction], facts=[self._fact(other, other)] if pick > 6 else [])]
+            case "edit":
+                value = f"value {pick % 3}" if other % 4 else None
+                changed = {"value": value, "pinned": (None, True, False)[pick % 3], "importance": other / 9}
+                return [
+                    by_hand(events.FactEdited, CATEGORIES[pick % 4], KEYS[other % 6], self.now, **changed, **self.ids)
+                ]
+            case "delete":
+                return [by_hand(events.FactDeleted, CATEGORIES[pick % 4], KEYS[other % 6], self.now, **self.ids)]
+            case "correct":
+                turns = self.turns[-1 - pick :][:1]
+                return [corrected(turn, TEXTS[other], self.now) for turn in turns]
             case "erase" if other == 9:
                 return [user_erased(timestamp=self.now, **self.ids)]
             case "erase":
@@ -143,6 +166,9 @@ def test_turns_that_come_again_change_nothing(steps: list[Step]) -> None:
     assert once == again
 
 
+ENDING = {"retracted", "evicted", "deleted", "withdrawn"}
+
+
 class Watched(User):
     """A user whose tiers and facts are held against what was told."""
 
@@ -175,11 +201,11 @@ class Watched(User):
     def check_facts(self, outputs: Sequence[object]) -> None:
         """One active value per key, times that never overlap."""
         for change in (output for output in outputs if isinstance(output, events.FactChanged)):
-            times = [(past.valid_from, past.valid_until) for past in change.history]
+            times = [(past.valid_from, past.valid_until) for past in change.history if not past.contradicted]
             times.append((change.valid_from, change.valid_until or datetime.max.replace(tzinfo=NOON.tzinfo)))
             edges = [edge for pair in times for edge in pair]
             assert edges == sorted(edges)
-            assert change.active is (change.valid_until is None) is (change.cause not in {"retracted", "evicted"})
+            assert change.active is (change.valid_until is None) is (change.cause not in ENDING)
             assert len(change.history) <= SMALL.facts.history
             self.told[change.category, change.key] = change
         kept = {(c.value, key): (f.value, f.valid_from) for c, key, f in self.state.facts.all() if f.active}
@@ -225,18 +251,34 @@ def test_what_was_said_last_counts_whoever_understands_it_first(
     assert shuffled.profile == in_order.profile
 
 
+_STEPS_OF_A_RUN = [
+    "say",
+    "say",
+    "say",
+    "learn",
+    "answer",
+    "edit",
+    "forget",
+    "repeat",
+    "learn",
+    "correct",
+    "delete",
+    "learn",
+]
+
+
 def test_the_steps_reach_everything() -> None:
     """These properties would hold of a silent user too: a fixed run shows that each kind of thing happens."""
     speaker, user, random = Speaker(), Watched(), Random(1)
-    for n in range(600):
-        kind = ("say", "say", "say", "learn", "answer", "say", "forget", "repeat", "say", "learn")[n % 10]
+    for n in range(1_200):
+        kind = _STEPS_OF_A_RUN[n % 12]
         for event in speaker.makes(
             (kind, random.randrange(10), random.randrange(6 if kind == "say" else 10), random.randint(-20, 90))
         ):
             user.put(event)
     kinds = Counter(tag_of(type(output)) for output in user.outputs)
 
-    assert {change.cause for change in user.changes} == {"stored", "updated", "confirmed", "retracted", "evicted"}
+    assert {change.cause for change in user.changes} == {*get_args(events.FactCause)} - {"erased"}
     assert {e.summarised_by for e in user.episodes} == {"extractive", "llm"}
     assert set(kinds) == {
         "episode_requested",

@@ -68,6 +68,8 @@ _SHOWN = {
     "/apps/{app_id}/memories/stats": '"known":true',
     "/apps/{app_id}/uninstall": _DONE,
     "/v1/erase": '"request_id":',
+    "/v1/users/{user_id}/facts/{category}/{key}": '"app_id":"{app}"',
+    "/v1/sessions/{session_id}/profile": '"app_id":"{app}"',
 }
 
 
@@ -87,6 +89,9 @@ def _places(route: str, app: str, names: Names, queries: dict[str, bool]) -> Ite
         "project_id": names.projects,
         "app_id": (app,),
         "topic": (names.topic,),
+        "turn": ("0",),
+        "category": ("identity",),
+        "key": ("name",),
         "alert_id": (f"alert-{app}",),
         "memory_id": (MEMORY_ID, OTHER_MEMORY_ID) if "/projects/" in route else ("1",),
         "pending_id": (MEMORY_ID,),
@@ -143,6 +148,10 @@ def _bodies(app: str, names: Names) -> dict[str, list[dict[str, Any]]]:
             {"app_id": app, "user_id": SHARED},
             *({"session_id": each, "app_id": app} for each in names.sessions),
         ],
+        "put /v1/users/{user_id}/facts/{category}/{key}": [{"value": f"of-{app}"}],
+        "put /v1/sessions/{session_id}/topics/{topic}": [{"importance": 0.9}],
+        "post /v1/sessions/{session_id}/feedback": [{"value": 1.0, "turn": 0}],
+        "put /v1/sessions/{session_id}/turns/{turn}": [{"content": f"canary-of-{app} said anew"}],
         "post /v1/live/alerts/{alert_id}/acknowledge": [of_alert],
         "post /v1/live/alerts/{alert_id}/label": [{**of_alert, "label": True}],
         "post /apps/{app_id}/uninstall": [{"purgeMemories": True}],
@@ -179,6 +188,11 @@ def _tools(app: str, names: Names) -> Iterator[tuple[str, dict[str, Any]]]:
     for project, app_id in product(names.projects, ({}, {"app_id": app})):
         for tool in ("project_context", "search_project"):
             yield tool, {"project_id": project, "query": QUERY, **app_id}
+    for session in names.sessions:
+        yield "get_session_history", {"session_id": session, "app_id": app}
+        yield "give_feedback", {"session_id": session, "value": 0.5, "turn": 0, "app_id": app}
+        yield "correct_turn", {"session_id": session, "turn": 0, "content": f"canary-of-{app} again", "app_id": app}
+    yield "correct_fact", {"user_id": SHARED, "app_id": app, "category": "identity", "key": "name", "value": "x"}
     yield "add_project_memory", {"project_id": SHARED, "content": "x", "type": "fact", "app_id": app}
 
 

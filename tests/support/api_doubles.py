@@ -20,22 +20,26 @@ from qdrant_client import AsyncQdrantClient
 from starlette.types import ASGIApp, Receive
 
 from models.errors import DeliveryFailed
-from models.events import AccessAudited, Position, Role, SessionName, Turn
+from models.events import AccessAudited, CommandResult, Position, Role, SessionName, Turn
 from models.events.user import EpisodeCompressed, FactCategory, FactChanged, SessionTurns, UserMemoryChanged
 from models.policy import Policy
 from models.policy.app import AppPolicy
 from models.text.words import fold_text, words_of
 from streams.api.apps.context import AppContext
 from streams.api.assembly import ScopedStore, admin_routes
-from streams.api.commands import project_commands
+from streams.api.commands import fact_commands, project_commands
+from streams.api.erase.routes import Erasures as ErasureRoutes
 from streams.api.live.service import LivePage
 from streams.api.mcp.server import McpEndpoint
 from streams.api.mcp.tools import AskedMemory
 from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.routes import project_routes
+from streams.api.sessions.changes import SessionChanges
+from streams.api.sessions.history import HistoryReader
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import SessionReader
+from streams.api.users.facts import FactRoutes
 from streams.api.users.reading import MemoryReader
 from streams.http.answering import served_routes
 from streams.http.audit_log import BatchedAudit
@@ -114,6 +118,23 @@ class Users(UserMemory):
     known_facts: list[FactChanged] = field(default_factory=list)
     known_episodes: list[EpisodeCompressed] = field(default_factory=list)
     known_users: list[UserMemoryChanged] = field(default_factory=list)
+
+    async def send(self, command: Any) -> Position:
+        """A command is done at once, whatever it says."""
+        done = CommandResult(request_id=command.request_id, outcome="done", count=1)
+        self.known_users = [
+            replace(each, results=[done]) if _is_of(each, command.app_id, command.user_id) else each
+            for each in self.known_users
+        ]
+        return Position("commands.v1", 0, 9)
+
+    async def accept(self, _turns: Any, _name: Any) -> list[Any]:
+        """Turns are as good as written."""
+        return []
+
+    async def write(self, topic: str, record: Any) -> Position:
+        """An event is in the log, and nothing comes of it."""
+        return Position(topic, record.partition or 0, 9)
 
     async def facts(
         self,
@@ -246,13 +267,25 @@ class Served:
         self.reader = MemoryReader(
             self.users, self.turns, self.search, episode_distance=0.7, apps=AppContext(self.apps), **more
         )
-        self.tools = McpEndpoint(AskedMemory(self.reader, project_reader, commands))
+        facts = FactRoutes(self.users, fact_commands(self.users, self.users))
+        history = HistoryReader(scoped, self.turns, None, self.reader.waiting, keep_turns=1_000)
+        changes, forget = (
+            SessionChanges(self.turns, self.topics, scoped, self.users, None),
+            ErasureRoutes(self.erasures, self.turns),
+        )
+        gateway: Any = self.users
+        self.tools = McpEndpoint(
+            AskedMemory(self.reader, project_reader, commands, (), facts, history, changes, forget, gateway)
+        )
         self.app = api_of(
             [
                 *served_routes(
+                    facts,
                     self.reader,
                     SessionReader(self.turns, self.users, topic_prefix="test", waiting=self.reader.waiting),
-                    TopicReader(self.topics, Policy().topics),
+                    history,
+                    TopicReader(self.topics, Policy().topics, self.reader.waiting),
+                    changes,
                 ),
                 *project_routes(project_reader, commands),
                 *admin_routes(self.apps, apps or Policy().apps, self.apps, self.erasures, self.turns),

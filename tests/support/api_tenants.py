@@ -19,9 +19,10 @@ from models.events.app import AdminCommand
 from models.events.project import DeedResult, ManualProjectCommand, ProjectCommand
 from models.events.project_items import ProjectItem, Relationship
 from models.events.topics import COMMANDS
-from models.events.user import FactCategory, SessionTurns
+from models.events.user import FactCategory, FactCommand, SessionTurns
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.project_memory import ProjectMemories
+from streams.index.user_memory import UserMemory
 from tests.support.api_doubles import AT, said
 from tests.support.blank_events import blank
 from tests.support.projects_indexed import chunk, conversation, episode, pending, remembered, stands
@@ -146,12 +147,13 @@ def project_items_of(app: str, session: str) -> list[ProjectItem]:
 class Carrying:
     """A `CommandSender` that keeps each command, and says of it that it was carried out."""
 
-    def __init__(self, memories: AppMemoryIndex, projects: ProjectMemories) -> None:
+    def __init__(self, memories: AppMemoryIndex, projects: ProjectMemories, users: UserMemory) -> None:
         self._memories = memories
+        self._users = users
         self._projects = projects
-        self.sent: list[AdminCommand | ProjectCommand] = []
+        self.sent: list[AdminCommand | ProjectCommand | FactCommand] = []
 
-    async def send(self, command: AdminCommand | ProjectCommand) -> Position:
+    async def send(self, command: AdminCommand | ProjectCommand | FactCommand) -> Position:
         """As the port says."""
         self.sent.append(command)
         if isinstance(command, ProjectCommand):
@@ -162,5 +164,10 @@ class Carrying:
             await self._projects.add_stats([(told, 9)])
             return Position(COMMANDS.name, 0, 9)
         result = CommandResult(request_id=command.request_id, outcome="done", count=1)
+        if isinstance(command, FactCommand):
+            known = await self._users.stats(command.app_id, command.user_id)
+            assert known is not None
+            await self._users.add_stats([(structs.replace(known, results=[result]), 9)])
+            return Position(COMMANDS.name, 0, 9)
         await self._memories.add_stats([(app_space_of(command.app_id, result), 9)])
         return Position(COMMANDS.name, 0, 9)

@@ -62,7 +62,8 @@ class LiveServed:
     def app(self, names: Iterable[str] | None = None, endpoints: Sequence[Endpoint] = ()) -> Api:
         """As a role that starts makes it; only these tokens are known, by default all."""
         http = load_settings(http=self._told(self._holders if names is None else names)).http
-        made = memory_api(self.store, loaded_embedder(), Policy(), http, topic_prefix="test", live=self.page)
+        to = {"live": self.page, "writer": self.log}
+        made = memory_api(self.store, loaded_embedder(), Policy(), http, topic_prefix="test", **to)  # type: ignore[arg-type]
         return api_of(made.routes, endpoints=endpoints, http=http)
 
     async def remember(

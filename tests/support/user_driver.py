@@ -2,18 +2,22 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from models.entities import USER
 from models.events import (
+    CommandResult,
     EpisodeCompressed,
     EpisodeRequested,
     EpisodeSummarised,
     ExtractedFact,
     FactCategory,
     FactChanged,
+    FactCommand,
+    FactDeleted,
+    FactEdited,
     FactsExtracted,
     FactsRequested,
     Position,
@@ -24,11 +28,13 @@ from models.events import (
     UserOutput,
     UserSessionErased,
     UserTurnAdded,
+    UserTurnCorrected,
 )
 from models.events.user import SessionTurns
 from models.policy import Policy, UserPolicy
 from tests.support.entity_driver import MemoryDriver
 
+Command = TypeVar("Command", bound=FactCommand)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
@@ -71,6 +77,18 @@ class User(MemoryDriver):
     def forget(self, *retractions: Retraction, **more: Any) -> list[FactChanged]:
         """A slower extractor found that the user takes something back; gives what changed."""
         return self.learn(retractions=list(retractions), **more)
+
+    def edit(self, key: str, *, at: datetime | None = None, **more: Any) -> CommandResult:
+        """Somebody writes or pins a fact of the user's identity, by default now; gives what came of it."""
+        self.put(by_hand(FactEdited, FactCategory.IDENTITY, key, at or self.now, **more))
+        result: CommandResult = self.stats.results[-1]
+        return result
+
+    def delete(self, key: str) -> CommandResult:
+        """Somebody ends a fact; likewise."""
+        self.put(by_hand(FactDeleted, FactCategory.IDENTITY, key, self.now))
+        result: CommandResult = self.stats.results[-1]
+        return result
 
     def erase(self, session: str = "", first: int = -10_000, last: int = 10_000) -> list[UserOutput]:
         """A session is erased, by default whenever it was (minutes from noon), or without one the user."""
@@ -125,6 +143,18 @@ def summarised(first: int, last: int, summary: str = "They spoke of boats.", **m
     """An answer to a request for an episode."""
     fields: dict[str, Any] = {"app_id": "a", "user_id": "u", "timestamp": NOON, "summarised_by": "llm"} | more
     return EpisodeSummarised(first_turn=first, last_turn=last, summary=summary, **fields)
+
+
+def by_hand(kind: type[Command], category: FactCategory, key: str, at: datetime = NOON, **more: Any) -> Command:
+    """What somebody does to a fact."""
+    fields: dict[str, Any] = {"app_id": "a", "user_id": "u", "request_id": "r", "by": "ops"} | more
+    return kind(category=category, key=key, timestamp=at, **fields)
+
+
+def corrected(turn: UserTurnAdded, content: str, at: datetime = NOON) -> UserTurnCorrected:
+    """The correction of a turn, as the sessions role forwards it."""
+    named = {"app_id": turn.app_id, "user_id": turn.user_id, "session_id": turn.session_id, "turn": turn.turn}
+    return UserTurnCorrected(id="c", content=content, timestamp=at, source=turn.source, **named)  # type: ignore[arg-type]
 
 
 def session_erased(session: str, first: int = -10_000, last: int = 10_000, **more: Any) -> UserSessionErased:

@@ -15,6 +15,8 @@ from models.session.topics.conversation_topics import ConversationTopics
 from models.session.topics.decay import half_life, memory_type
 from models.state.buffer import BufferedTurn
 from streams.api.sessions.topics import TopicReader, TopicStats
+from streams.api.sessions.turns import Waiting
+from streams.api.users.messages import After
 from streams.http.answering import served_routes
 from streams.index.server import ServerStore
 from tests.support.http_api import api_of, client_of
@@ -26,12 +28,17 @@ from tests.support.topics_indexed import POLICY, SUBJECTS, IndexedSession
 NOW = NOON + timedelta(days=2)
 
 
+async def at_once(_app: str | None, _after: After) -> bool:
+    """Whatever is waited for is there."""
+    return True
+
+
 class Asked(IndexedSession):
     """A session, and a client of what is served of it."""
 
     def __init__(self, store: ServerStore, policy: Policy = POLICY, now: datetime = NOW) -> None:
         super().__init__(store, loaded_embedder(), policy)
-        routes = served_routes(TopicReader(self.memory, policy.topics, now=lambda: now))
+        routes = served_routes(TopicReader(self.memory, policy.topics, Waiting(at_once), now=lambda: now))
         self.client = client_of(api_of(routes), below="/v1/sessions")
 
     async def got(self, end: str, *, of: str = "s", **params: Any) -> Any:
@@ -71,8 +78,8 @@ async def assert_as_in_state(session: Asked) -> None:
     assert [stats_of(topics, slot) for slot, _ in latest_first] == [statistics(each) for each in listed]
     assert stats_of(topics, topics.active) == statistics(await session.got(f"topics/{active.topic_id}"))
     for slot, named in [(topics.active, {}), *((slot, {"topic": each.topic_id}) for slot, each in store.topics())]:
-        full = await session.got("history", **named)
-        at_hand = await session.got("history", include_packed=False, **named)
+        full = await session.got("messages", **named)
+        at_hand = await session.got("messages", include_packed=False, **named)
         summary = store.summary(slot)
         summed_up = [] if summary is None else [{"role": "system", "content": f"Topic summary: {summary.text}"}]
         said = [{"role": turn.role.value, "content": turn.content} for turn in store.active_messages(slot)]
@@ -139,7 +146,7 @@ async def test_a_message_out_of_order_is_in_its_place(session: Asked) -> None:
     await session.ask(6, "bread")
     await assert_as_in_state(session)
     boats = (await session.got("topics"))[1]["topic_id"]
-    history = await session.got("history", topic=boats)
+    history = await session.got("messages", topic=boats)
     minutes = [(message["timestamp"] - NOON.timestamp()) / 60 for message in history]
 
     assert [0, 1, 1.5, 2, 4] == minutes
@@ -182,7 +189,7 @@ async def test_search_finds_topics_by_likeness(session: Asked) -> None:
 async def test_an_unknown_topic_is_404_with_the_way_out(session: Asked) -> None:
     """Also one of another session."""
     await session.talk("boats")
-    ends = ("s/topics/x", "s/context?topic=x", "s/history?topic=x", "s/stats?topic=x")
+    ends = ("s/topics/x", "s/context?topic=x", "s/messages?topic=x", "s/stats?topic=x")
     other = f"nobody/topics/{session.changes[0][0].topic_id}"
     answers = [await session.client.get(f"/{each}") for each in (*ends, other)]
 

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from models.errors import StoreUnavailable
 from models.events import Position, SessionName
-from models.events.app import AppMemoriesChanged, CommandResult, MemoriesPurged
+from models.events.app import AppMemoriesChanged, MemoriesPurged
+from models.events.base import CommandResult
 from models.events.topics import TURNS
 from streams.api.commands import MAX_WAITING, POLL_S, WAIT_S, SpaceCommands
 from streams.api.mcp.tools import AskedMemory, tools_of

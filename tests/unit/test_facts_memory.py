@@ -45,7 +45,10 @@ class Kept:
     def times(self) -> list[tuple[str, int, int | None]]:
         """Every value of the name, with the minutes from and until which it was valid."""
         now = self.name()
-        values = [*((v, a, b) for v, _, a, b in now.history), (now.value, now.valid_from, now.valid_until)]
+        values = [
+            *((p.value, p.valid_from, p.valid_until) for p in now.history),
+            (now.value, now.valid_from, now.valid_until),
+        ]
         return [(value, _minute(begins), None if ends is None else _minute(ends)) for value, begins, ends in values]
 
 

@@ -14,7 +14,7 @@ from qdrant_client import AsyncQdrantClient
 
 from models.entities import TOPIC_OF
 from models.errors import StoreUnavailable
-from models.events import Position, SessionErased, TopicChanged, Turn
+from models.events import Control, Position, SessionErased, TopicChanged, Turn, TurnCorrected
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
 from models.events.topics import FACTS, NUMBERED, PROJECTS, TURNS, USER_EPISODES
 from models.policy import Policy
@@ -63,9 +63,9 @@ class Noting(ServerStore):
 class Quiet(IndexRole):
     """The role without a broker: it owns what it reads, and notes what it would tell."""
 
-    def __init__(self, store: ServerStore, folder: Path, policy: Policy | None = None) -> None:
+    def __init__(self, store: ServerStore, folder: Path, policy: Policy | None = None, **beside: Any) -> None:
         settings = load_settings(data_dir=folder)
-        super().__init__(settings, policy or Policy(), MatterEmbedder(), RuleScorer(), store)
+        super().__init__(settings, policy or Policy(), MatterEmbedder(), RuleScorer(), store, **beside)
         self.told: list[tuple[str, list[ErasedStore]]] = []
 
     async def fence(self) -> None:
@@ -89,7 +89,7 @@ def key_in_log(event: Struct) -> bytes | None:
     """Key under which an event lies in its log."""
     if isinstance(event, VectorsErasureDue | VectorsErased):
         return f"{event.request_id}/{type(event).__name__}".encode()
-    return event.session_id.encode() if isinstance(event, Turn | SessionErased) else key_of(event)  # type: ignore[arg-type]
+    return event.session_id.encode() if isinstance(event, Turn | Control) else key_of(event)  # type: ignore[arg-type]
 
 
 def due(request: str, *sessions: str) -> VectorsErasureDue:
@@ -272,3 +272,48 @@ async def test_a_number_used_twice_is_a_dead_letter_and_changes_nothing(
     assert [each.payload["content"] for each in page] == ["first"]
     assert letters.written == [("turntide.dead-letters.v1", 0, b"session:a/s")]
     assert metrics.registry.get_sample_value("turntide_turn_conflicts_total") == counted + 1
+
+
+def right(turn: int, content: str, app: str = "a") -> TurnCorrected:
+    """A turn of session s is put right."""
+    at = datetime(2026, 4, 1, tzinfo=UTC)
+    return TurnCorrected(session_id="s", app_id=app, user_id="u", timestamp=at, turn=turn, content=content)
+
+
+async def texts(role: Quiet) -> dict[tuple[str, int], str]:
+    """What turns say, by app and number."""
+    page, _ = await stored(role).page("turns", "", 9)
+    return {(each.payload["app_id"], each.payload["turn"]): each.payload["content"] for each in page}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (0, 2, 1)], ids=["in order", "the turn last", "between"])
+async def test_a_turn_shows_its_last_correction_whichever_is_indexed_first(
+    role: Quiet, monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
+) -> None:
+    """Of the same app alone; a repeat of the old text is no conflict, and found are the new words, not the old."""
+    monkeypatch.setattr(role, "_letters", letters := LetterLog())
+    await role.take(said(0, "boats", app_id="b"), first=1)
+    log = {0: (said(0, "boats"), 3), 1: (right(0, "no"), 4), 2: (right(0, "trees"), 5)}
+    for n in (order[2], order[0], order[1]) if order == (2, 0, 1) else order:
+        await role.take(log[n][0], first=log[n][1])
+    await role.take(log[2][0], first=5)
+    await role.take(said(0, "boats"), first=9)
+
+    assert await texts(role) == {("a", 0): "trees", ("b", 0): "boats"}
+    assert letters.written == []
+
+
+async def test_a_correction_of_no_turn_is_a_dead_letter(role: Quiet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that never came, and one that was erased; a turn that comes later under the number says what it says."""
+    monkeypatch.setattr(role, "_letters", letters := LetterLog())
+    monkeypatch.setattr(role, "_caught_up", True)
+    await role.take(right(0, "trees"))
+    await role.take(said(0, "boats"), first=1)
+    assert await texts(role) == {("a", 0): "boats"}
+    await role.take(said(1, "birds"), ended("s"), first=2)
+    await role.take(due("r", "s"))
+    await role.take(right(1, "words of the erased"), first=4)
+
+    assert letters.written == [("turntide.dead-letters.v1", 0, b"session:a/s")] * 2
+    assert await texts(role) == {}
+    assert (await stored(role).page("corrections", "", 9))[0] == []

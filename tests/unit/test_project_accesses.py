@@ -1,14 +1,14 @@
 """Recording what readers retrieved: in which batches it goes to the log, and what is told of what cannot."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from models.errors import DeliveryFailed
 from models.events import MemoriesAccessed
-from models.events.app import AdminCommand
 from models.events.base import Position
-from models.events.project import MOST_NAMED, ProjectCommand
+from models.events.project import MOST_NAMED
 from streams.api.projects import accesses as project_accesses
 from streams.api.projects.accesses import AccessRecorder
 from tests.support.api_doubles import counted as counter
@@ -28,7 +28,7 @@ class Log:
         self.open = asyncio.Event()
         self.open.set()
 
-    async def send(self, command: AdminCommand | ProjectCommand) -> Position:
+    async def send(self, command: Any) -> Position:
         """Take it, or fail."""
         self.asked.release()
         await self.open.wait()

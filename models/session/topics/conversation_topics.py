@@ -25,7 +25,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from models.events import Role, TopicCause
@@ -128,8 +128,7 @@ class ConversationTopics:
         topic, turn = self.store.touch(slot), message.turn
         encoded = message.encoded
         if len(turn.content) > self.policy.message_chars:
-            content = turn.content[: self.policy.message_chars - 1] + "…"
-            encoded = encode_turn(BufferedTurn(turn.turn, turn.role, content, turn.timestamp, turn.risk))
+            encoded = encode_turn(structs.replace(turn, content=self._cut(turn.content)))
         self.store.put_message(slot, turn.turn, encoded)
         topic.message_count += 1
         topic.last_active_at = max(topic.last_active_at, turn.timestamp)
@@ -137,6 +136,19 @@ class ConversationTopics:
             topic.importance = message.importance
         if learn and message.vector is not None:
             self.vectors.learn(slot, message.vector)
+
+    def replace_text(self, turn: int, content: str) -> None:
+        """Put the text of a message right where it is at hand; what is packed of it stays."""
+        for slot, topic in list(self.store.topics()):
+            said = (
+                [each for each in self.store.latest_messages(slot) if each.turn == turn] if turn in topic.slots else []
+            )
+            for each in said:
+                self.store.put_message(slot, turn, encode_turn(structs.replace(each, content=self._cut(content))))
+
+    def _cut(self, content: str) -> str:
+        chars = self.policy.message_chars
+        return content if len(content) <= chars else content[: chars - 1] + "…"
 
     def _become_active(self, slot: int, emit: Announcer) -> None:
         before = self.active

@@ -14,15 +14,8 @@ from uuid import uuid4
 
 from msgspec import Meta, Struct, structs
 
-from models.events.app import (
-    AdminCommand,
-    AppUninstalled,
-    CommandResult,
-    MemoriesPurged,
-    MemoriesRead,
-    MemoryDeleted,
-    MemoryEdited,
-)
+from models.events.app import AdminCommand, AppUninstalled, MemoriesPurged, MemoriesRead, MemoryDeleted, MemoryEdited
+from models.events.base import CommandResult
 from models.events.fields import Identifier, printable
 from models.policy.app import AppPolicy
 from streams.api.answers import answered

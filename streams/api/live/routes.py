@@ -10,19 +10,19 @@ from collections.abc import Callable
 from datetime import datetime
 from http import HTTPStatus
 from time import monotonic
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import structlog
 from msgspec import Meta, Struct
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Position
+from models.events import AlertAcknowledged, AlertLabelled, AlertStatus
 from models.events.fields import Identifier
 from models.events.topics import TURNS
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
-from streams.api.commands import read_only
+from streams.api.commands import EventWriter, read_only
 from streams.api.live.board import LiveBoard
 from streams.api.live.hub import Apps, Hub, ReaderPosition
 from streams.api.live.known import KnownAlert
@@ -31,7 +31,6 @@ from streams.http.audit import note_ids
 from streams.http.problems import Problem, invalid_field
 from streams.http.route import Accepted, Group
 from streams.http.security import caller
-from streams.kafka.producer import Record
 from streams.kafka.records import input_record
 from streams.observe.telemetry import metrics
 from streams.settings.http import TokenRole
@@ -192,14 +191,6 @@ class LiveData:
 
 MOST_CHARS = 1_000
 """Of a note or a reason."""
-
-
-class EventWriter(Protocol):
-    """Writes to any topic (`streams.api.commands.KafkaCommands`)."""
-
-    async def write(self, topic: str, record: Record) -> Position:
-        """Write a record, as `KafkaCommands` does."""
-        ...
 
 
 class OfAlert(Struct, frozen=True, kw_only=True):

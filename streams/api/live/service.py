@@ -21,12 +21,13 @@ from starlette.responses import RedirectResponse, Response
 
 from models.text.words import fold_text, words_of
 from streams.api.answers import answered
+from streams.api.commands import EventWriter
 from streams.api.live.board import LiveBoard
 from streams.api.live.feed import LiveFeed
 from streams.api.live.hub import Hub
 from streams.api.live.messages import Hit, Hits, SearchKind
 from streams.api.live.roles import KafkaLags, RoleWatch, role_addresses
-from streams.api.live.routes import LIVE, AlertCommands, EventWriter, LiveData, OfApp
+from streams.api.live.routes import LIVE, AlertCommands, LiveData, OfApp
 from streams.api.live.timeline import TimelineReader
 from streams.api.users.messages import MAX_QUERY_CHARS
 from streams.http.answering import ServedRoute, served_routes

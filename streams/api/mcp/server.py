@@ -54,9 +54,9 @@ def memory_server(memory: AskedMemory) -> Server[dict[str, Any]]:
         if params.name not in served:
             return _failed(f"no such tool; there are {', '.join(served)}")
         try:
-            given, reads = params.arguments or {}, served[params.name].reads
-            note_tool(params.name, "text_read" if reads else "acted", given)
-            result = await served[params.name].call(given)
+            given, tool = params.arguments or {}, served[params.name]
+            note_tool(params.name, "text_read" if tool.reads else "acted", {} if tool.anonymous else given)
+            result = await tool.call(given)
             note_given(result.structured)
         except Exception as error:  # noqa: BLE001 - of what nobody foresaw, neither caller nor log is told the words
             problem = problem_of(error)

@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from mcp.types import Tool, ToolAnnotations
 from msgspec import Meta, Struct, structs
 
 from models.events.base import Output
+from models.messages.turns import IncomingTurn
 from models.retrieval.token_budget import TokenBudget
+from streams.api.erase.routes import Erase, Erasures
 from streams.api.listed import LISTINGS, Listing
+from streams.api.mcp.session_tools import NOTHING, SHOWN_CHARS, SaidMessage, ToolResult, as_request, session_tools
 from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.messages import AddMemory, BudgetOverrides, BuildContext, FoundItem, SearchProject
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.space import OfProject
+from streams.api.sessions.changes import AdjustTopic, ChangedTopic, CorrectTurn, GiveFeedback, OfTurn, SessionChanges
+from streams.api.sessions.history import HistoryReader, WholeHistory
+from streams.api.users.facts import CorrectFact, FactRoutes, OfFact
 from streams.api.users.freshness import Freshness
 from streams.api.users.messages import (
     AssembleContext,
@@ -32,21 +38,18 @@ from streams.api.users.messages import (
     UserFacts,
 )
 from streams.api.users.reading import MemoryReader
+from streams.gateway.gateway import Gateway
 from streams.http.field_rules import require_printable_ids
 from streams.http.pages import source
 from streams.http.problems import undecodable
 from streams.http.route import Accepted, routes_of
-
-SHOWN_CHARS = 2_000
-"""Characters of a turn that a search shows: a model's context is what is scarce."""
-_NOTHING = "nothing is remembered of that"
-_Request = TypeVar("_Request", bound=Struct)
 
 
 class _ForModels(Struct, kw_only=True):
     """What tools take in a form of their own."""
 
     content: Annotated[str, Meta(min_length=1, max_length=1_000, pattern=r"\S")]
+    messages: Annotated[list[SaidMessage], Meta(min_length=1, max_length=100, description="In their order.")]
     token_budget: Annotated[int, Meta(ge=64, le=1_000_000, description="Of the context.")] = 4_000
 
 
@@ -55,7 +58,11 @@ _SOURCES: dict[str, type[Struct]] = {
     "ForModels": _ForModels,
     **{
         each.__name__: each
-        for each in (SearchMemory, UserFacts, AssembleContext, OfProject, SearchProject, BuildContext, AddMemory)
+        for each in (
+            *(SearchMemory, UserFacts, AssembleContext, OfProject, SearchProject, BuildContext, AddMemory),
+            *(WholeHistory, OfFact, CorrectFact, OfTurn, CorrectTurn, ChangedTopic, AdjustTopic, GiveFeedback),
+            *(IncomingTurn, Erase),
+        )
     },
 }
 
@@ -100,13 +107,6 @@ class ToldDeed(Struct, frozen=True):
     memory_id: str
 
 
-class ToolResult(NamedTuple):
-    """A tool's answer, for models and for programs."""
-
-    text: str
-    structured: Struct
-
-
 class ServedTool(NamedTuple):
     """A tool and what it does."""
 
@@ -114,6 +114,8 @@ class ServedTool(NamedTuple):
     call: Callable[[Mapping[str, Any]], Awaitable[ToolResult]]
     reads: bool
     """Whether it gives words and changes nothing; else it acts."""
+    anonymous: bool = False
+    """Whether its note does not say whom it is about: it would outlive an erasure."""
 
 
 class AskedMemory(NamedTuple):
@@ -124,25 +126,31 @@ class AskedMemory(NamedTuple):
     commands: ProjectCommandRoutes
     listings: Sequence[Any] = ()
     """Of `streams.api.listed.LISTINGS`, in their order."""
+    facts: FactRoutes | None = None
+    history: HistoryReader | None = None
+    changes: SessionChanges | None = None
+    erasures: Erasures | None = None
+    gateway: Gateway | None = None
+    """Takes turns; None, of it and of these: their tools are not served."""
 
 
 def tools_of(memory: AskedMemory) -> list[ServedTool]:
     """Every tool."""
-    users, projects, commands, listings = memory
+    users, projects, commands, listings = memory[:4]
 
     async def search_memory(asked: Any) -> ToolResult:
         # One after the other: a store that serves one request at a time gains nothing from two.
-        turns = await users.search(_as(SearchMemory, asked, kind="turns"))
-        episodes = await users.search(_as(SearchMemory, asked, kind="episodes"))
+        turns = await users.search(as_request(SearchMemory, asked, kind="turns"))
+        episodes = await users.search(as_request(SearchMemory, asked, kind="episodes"))
         found = structs.replace(episodes, turns=list(map(_shown, turns.turns)))
-        return ToolResult(_found_text(found) or _none(Freshness(found.known, found.caught_up), _NOTHING), found)
+        return ToolResult(_found_text(found) or _none(Freshness(found.known, found.caught_up), NOTHING), found)
 
     async def get_context(asked: Any) -> ToolResult:
-        assembled = await users.context(_as(AssembleContext, asked))
+        assembled = await users.context(as_request(AssembleContext, asked))
         return ToolResult(assembled.prompt, assembled)
 
     async def list_facts(asked: Any) -> ToolResult:
-        answer = await users.facts(_as(UserFacts, asked))
+        answer = await users.facts(as_request(UserFacts, asked))
         fresh = Freshness.of(answer.headers)
         lines = [f"- {fact.category} {fact.key}: {fact.value}" for fact in answer.body]
         text = "\n".join(lines) or _none(fresh, "nothing is known of this user")
@@ -150,17 +158,19 @@ def tools_of(memory: AskedMemory) -> list[ServedTool]:
 
     async def project_context(asked: Any) -> ToolResult:
         budget = BudgetOverrides(total_tokens=asked.token_budget)
-        built = await projects.context(_as(OfProject, asked), _as(BuildContext, asked, budget=budget, related_depth=1))
+        built = await projects.context(
+            as_request(OfProject, asked), as_request(BuildContext, asked, budget=budget, related_depth=1)
+        )
         result = ToldContext(built.text, built.total_tokens, built.budget, built.warnings)
-        return ToolResult(built.text or _NOTHING, result)
+        return ToolResult(built.text or NOTHING, result)
 
     async def search_project(asked: Any) -> ToolResult:
-        found = (await projects.search(_as(OfProject, asked), _as(SearchProject, asked))).results
+        found = (await projects.search(as_request(OfProject, asked), as_request(SearchProject, asked))).results
         result = [ToldItem(each.kind, each.id, each.text, each.score) for each in found]
-        return ToolResult("\n".join(map(_line, found)) or _NOTHING, ToldItems(result))
+        return ToolResult("\n".join(map(_line, found)) or NOTHING, ToldItems(result))
 
     async def add_project_memory(asked: Any) -> ToolResult:
-        done = await commands.add(_as(OfProject, asked), _as(AddMemory, asked))
+        done = await commands.add(as_request(OfProject, asked), as_request(AddMemory, asked))
         if isinstance(done, Accepted):
             return ToolResult("it is noted, and will be known soon", ToldDeed("pending", ""))
         text = "it was known already" if done.outcome == "unchanged" else "it is known"
@@ -173,12 +183,23 @@ def tools_of(memory: AskedMemory) -> list[ServedTool]:
         project_context: ToldContext,
         search_project: ToldItems,
         add_project_memory: ToldDeed,
+        **session_tools(*memory[4:]),
     }
     own = [
-        _served(_TOOLS[each.__name__]["title"], _taken(each.__name__), told, each, reads=each is not add_project_memory)
+        _served(
+            _TOOLS[each.__name__]["title"],
+            _taken(each.__name__),
+            told,
+            each,
+            reads=each.__name__ in _READING,
+            destroys=each.__name__ == "forget",
+        )
         for each, told in gives.items()
     ]
     return [*own, *map(_listed, LISTINGS, listings)]
+
+
+_READING = {"search_memory", "get_context", "list_facts", "project_context", "search_project", "get_session_history"}
 
 
 def _listed(kind: type[Listing], listing: Any) -> ServedTool:
@@ -190,7 +211,7 @@ def _listed(kind: type[Listing], listing: Any) -> ServedTool:
     async def answer(asked: Any) -> ToolResult:
         found = await getattr(listing, route.operation)(asked)
         lines = [", ".join(f"{name}: {getattr(each, name)}"[:SHOWN_CHARS] for name in own) for each in found]
-        return ToolResult("\n".join(f"- {line}" for line in lines) or _NOTHING, gives(found))
+        return ToolResult("\n".join(f"- {line}" for line in lines) or NOTHING, gives(found))
 
     answer.__name__ = route.operation
     return _served(route.operation.replace("_", " ").capitalize(), kind.takes, gives, answer)
@@ -218,6 +239,7 @@ def _served(
     answer: Callable[[Any], Awaitable[ToolResult]],
     *,
     reads: bool = True,
+    destroys: bool = False,
 ) -> ServedTool:
     _, definitions = msgspec.json.schema_components([takes, gives], ref_template="#/$defs/{name}")
     described = {
@@ -229,7 +251,7 @@ def _served(
         description=(takes.__doc__ or "").strip(),
         input_schema={**described, "$defs": definitions},
         output_schema={**definitions[gives.__name__], "$defs": definitions},
-        annotations=ToolAnnotations(read_only_hint=reads, destructive_hint=False, open_world_hint=False),
+        annotations=ToolAnnotations(read_only_hint=reads, destructive_hint=destroys, open_world_hint=False),
     )
 
     async def call(given: Mapping[str, Any]) -> ToolResult:
@@ -240,13 +262,7 @@ def _served(
         require_printable_ids(asked)
         return await answer(asked)
 
-    return ServedTool(tool, call, reads)
-
-
-def _as(kind: type[_Request], asked: Struct, /, **more: Any) -> _Request:
-    """A request with the fields that a tool took for it."""
-    names = kind.__struct_fields__
-    return kind(**{name: value for name, value in structs.asdict(asked).items() if name in names} | more)
+    return ServedTool(tool, call, reads, anonymous=destroys)
 
 
 def _shown(hit: TurnHit) -> TurnHit:

@@ -19,7 +19,7 @@ from models.policy.topic import TopicPolicy
 from models.session.topics.decay import MemoryType, half_life, memory_type
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
-from streams.api.sessions.turns import OfSession, SoughtText, session_of
+from streams.api.sessions.turns import ReadSession, SoughtText, Waiting
 from streams.http.audit import note_given
 from streams.http.problems import Problem
 from streams.http.route import Group
@@ -32,13 +32,13 @@ _MOST_GONE = 100
 _ZERO = timedelta(0)
 
 
-class SessionTopics(OfSession, frozen=True, kw_only=True):
+class SessionTopics(ReadSession, frozen=True, kw_only=True):
     """A question for its topics."""
 
     include_gone: _WithGone = False
 
 
-class SimilarTopics(OfSession, frozen=True, kw_only=True):
+class SimilarTopics(ReadSession, frozen=True, kw_only=True):
     """A question for topics like a text."""
 
     q: SoughtText
@@ -46,7 +46,7 @@ class SimilarTopics(OfSession, frozen=True, kw_only=True):
     include_gone: _WithGone = False
 
 
-class OfTopic(OfSession, frozen=True, kw_only=True):
+class OfTopic(ReadSession, frozen=True, kw_only=True):
     """A question about one of its topics."""
 
     topic: Annotated[Identifier, Meta(description="Id of a topic; none: the active one.")] | None = None
@@ -58,7 +58,7 @@ class TopicHistory(OfTopic, frozen=True, kw_only=True):
     include_packed: Annotated[bool, Meta(description="Also messages that were packed.")] = True
 
 
-class NamedTopic(OfSession, frozen=True, kw_only=True):
+class NamedTopic(ReadSession, frozen=True, kw_only=True):
     """A question for one of its topics."""
 
     topic: Annotated[Identifier, Meta(description="As the list has it.")]
@@ -121,18 +121,22 @@ class TopicReader:
     Args:
         memory: What is indexed.
         policy: Half-lives.
+        waiting: Holds requests back until a turn is visible.
         now: The clock that ages are measured by.
     """
 
-    def __init__(self, memory: TopicMemory, policy: TopicPolicy, *, now: Callable[[], datetime] = now_utc) -> None:
+    def __init__(
+        self, memory: TopicMemory, policy: TopicPolicy, waiting: Waiting, *, now: Callable[[], datetime] = now_utc
+    ) -> None:
         self._memory = memory
+        self._waiting = waiting
         self._policy = policy
         self._now = now
 
     @_TOPICS.get("/topics", "list_topics", audits="text_read")
     async def topics(self, asked: SessionTopics) -> list[TopicAnswer]:
         """Topics of the session, the latest active first; an unknown session has none."""
-        session = await session_of(self._memory, asked.session_id, asked.app_id)
+        session = await self._waiting.session(self._memory, asked)
         found = await self._memory.topics(session)
         gone = await self._memory.gone(session, found, _MOST_GONE) if asked.include_gone else []
         return self._answers([*found.kept, *gone])
@@ -140,24 +144,24 @@ class TopicReader:
     @_TOPICS.get("/topics/search", "search_topics", audits="text_read")
     async def search(self, asked: SimilarTopics) -> list[TopicAnswer]:
         """Topics of the session most like `q` by title and summary, best first. A read is no access of a topic."""
-        session = await session_of(self._memory, asked.session_id, asked.app_id)
+        session = await self._waiting.session(self._memory, asked)
         found = await self._memory.find_similar(asked.q, session, asked.top_k, include_gone=asked.include_gone)
         return self._answers(found)
 
     @_TOPICS.get("/context", "assemble_topic_context", audits="text_read")
     async def context(self, asked: OfTopic) -> list[ChatMessage]:
         """Summary and messages at hand of a topic, as chat messages, oldest first. A read is no access of it."""
-        found = await _found(self._memory, asked)
+        found = await self._found(asked)
         if found is None:
             return []
         note_given(turns := await self._memory.messages(found, include_packed=False))
         said = [ChatMessage(turn.role, turn.content) for turn in turns]
         return said if found.summary is None else [ChatMessage("system", f"Topic summary: {found.summary}"), *said]
 
-    @_TOPICS.get("/history", "list_topic_messages", audits="text_read")
+    @_TOPICS.get("/messages", "list_topic_messages", audits="text_read")
     async def history(self, asked: TopicHistory) -> list[TimedMessage]:
         """Every message of a topic that is still indexed, in order of time; the archive has those before."""
-        found = await _found(self._memory, asked)
+        found = await self._found(asked)
         if found is None:
             return []
         turns = await self._memory.messages(found, include_packed=asked.include_packed)
@@ -166,7 +170,7 @@ class TopicReader:
     @_TOPICS.get("/stats", "get_topic_statistics", audits="text_read")
     async def stats(self, asked: OfTopic) -> TopicStats:
         """Statistics of a topic."""
-        found = await _found(self._memory, asked)
+        found = await self._found(asked)
         if found is None:
             detail = "the session has no active topic (yet): ask again after a turn"
             raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
@@ -176,27 +180,26 @@ class TopicReader:
     @_TOPICS.get("/topics/{topic}", "get_topic", audits="text_read")
     async def one(self, asked: NamedTopic) -> TopicAnswer:
         """One topic, also one that was evicted or merged away."""
-        found = await self._memory.topic(await session_of(self._memory, asked.session_id, asked.app_id), asked.topic)
+        found = await self._memory.topic(await self._waiting.session(self._memory, asked), asked.topic)
         if found is None:
             raise _unknown_topic()
         note_given([])
         return _answer(found, self._policy, self._now())
 
+    async def _found(self, asked: OfTopic) -> RememberedTopic | None:
+        """A topic, or the active one; None where there is no active one.
+
+        Raises:
+            Problem: 404, the named topic is not known.
+        """
+        found = await self._memory.topic(await self._waiting.session(self._memory, asked), asked.topic)
+        if found is None and asked.topic is not None:
+            raise _unknown_topic()
+        return found
+
     def _answers(self, topics: Sequence[RememberedTopic]) -> list[TopicAnswer]:
         now = self._now()
         return [_answer(topic, self._policy, now) for topic in topics]
-
-
-async def _found(memory: TopicMemory, asked: OfTopic) -> RememberedTopic | None:
-    """A topic, or the active one; None where there is no active one.
-
-    Raises:
-        Problem: 404, the named topic is not known.
-    """
-    found = await memory.topic(await session_of(memory, asked.session_id, asked.app_id), asked.topic)
-    if found is None and asked.topic is not None:
-        raise _unknown_topic()
-    return found
 
 
 def _unknown_topic() -> Problem:

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from models.events import DEFAULT_APP, SessionName, UserMemoryChanged
 from models.events.base import Role
-from models.events.fields import Identifier, MessageId
+from models.events.fields import Identifier, MessageId, TurnNumber
 from streams.api.answers import answered, without
 from streams.api.users.messages import DEFAULT_WAIT_MS, MAX_QUERY_CHARS, MAX_WAIT_MS, After
 from streams.gateway.visible import NumberedMessage
@@ -44,6 +44,16 @@ class OfSession(Struct, frozen=True, kw_only=True):
 
     session_id: SessionId
     app_id: AppOfSession | None = None
+
+
+class ReadSession(OfSession, frozen=True, kw_only=True):
+    """A question about a session, which may be asked to wait for one of its turns."""
+
+    after_turn: (
+        Annotated[TurnNumber, Meta(description="Wait until this turn, and what follows from it, is in memory.")] | None
+    ) = None
+    after_message: Annotated[MessageId, Meta(description="Likewise, by its message's id.")] | None = None
+    timeout_ms: Annotated[int, Meta(ge=0, le=MAX_WAIT_MS, description="Then 504 `turn_not_visible`.")] = DEFAULT_WAIT_MS
 
 
 class KnowsSessions(Protocol):
@@ -80,14 +90,14 @@ _SESSIONS = Group("sessions", "Turns of one session.", prefix="/v1")
 SoughtText = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, description="What is looked for.")]
 
 
-class SimilarTurns(OfSession, frozen=True, kw_only=True):
+class SimilarTurns(ReadSession, frozen=True, kw_only=True):
     """A question for turns like a text."""
 
     q: SoughtText
     top_k: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 5
 
 
-class LastTurns(OfSession, frozen=True, kw_only=True):
+class LastTurns(ReadSession, frozen=True, kw_only=True):
     """A question for the newest turns."""
 
     last: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 10
@@ -135,14 +145,14 @@ class SessionReader:
     @_SESSIONS.get("/sessions/{session_id:path}/similar", "find_similar_turns", audits="text_read")
     async def similar(self, asked: SimilarTurns) -> list[IndexedTurn]:
         """Turns of the session most like `q`, best first."""
-        session = await session_of(self._memory, asked.session_id, asked.app_id)
+        session = await self._waiting.session(self._memory, asked)
         found = await self._memory.find_similar(asked.q, session, asked.top_k)
         return [answered(IndexedTurn, turn) for turn in found]
 
     @_SESSIONS.get("/sessions/{session_id:path}/turns", "list_session_turns", audits="text_read")
     async def turns(self, asked: LastTurns) -> list[IndexedTurn]:
         """The newest turns of the session, oldest first."""
-        session = await session_of(self._memory, asked.session_id, asked.app_id)
+        session = await self._waiting.session(self._memory, asked)
         return [answered(IndexedTurn, turn) for turn in await self._memory.last_turns(session, asked.last)]
 
     @_SESSIONS.post("/turns/wait", "wait_for_turns")
@@ -237,6 +247,23 @@ class Waiting:
         if (after.turn is None) == (after.message_id is None):
             raise invalid_field("after", "names the turn by `turn` or by `message_id`")
         await self.while_not(partial(self._visible, app_id, after), after.timeout_ms)
+
+    async def session(self, memory: KnowsSessions, asked: ReadSession) -> SessionName:
+        """The session that a question is about, once the turn that it waits for is visible, if there is one.
+
+        Raises:
+            Problem: As of `until`, and of `session_of`.
+        """
+        if asked.after_turn is not None or asked.after_message is not None:
+            extend_deadline(asked.timeout_ms / 1_000)
+            after = After(
+                session_id=asked.session_id,
+                turn=asked.after_turn,
+                message_id=asked.after_message,
+                timeout_ms=asked.timeout_ms,
+            )
+            await self.until(after, asked.app_id)
+        return await session_of(memory, asked.session_id, asked.app_id)
 
     async def while_not(self, visible: Callable[[], Awaitable[bool]], timeout_ms: int) -> None:
         """Return as soon as something is visible, likewise.

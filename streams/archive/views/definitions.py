@@ -2,7 +2,8 @@
 
 The log repeats events after a crash (with the same `id`) and may carry a turn twice; readers see each once (`once`):
 
-* of a turn (`app_id`, `session_id`, `turn`) the first by log order wins, as in the fold;
+* of a turn (`app_id`, `session_id`, `turn`) the first by log order wins, as in the fold, with its last text
+  (`turn_texts` has all of them);
 * of an event with an `id` one row is kept;
 * what stands for the latest (`alerts`, `alert_labels`, `profiles`, `segments`, `topics`, `windows`, `app_memories`,
   `projects` and what they hold) is the last by log order. All events of one key are on one partition, so log order is
@@ -53,6 +54,7 @@ class _Texts(Struct, forbid_unknown_fields=True):
     """As `definitions.toml` has them.
 
     Attributes:
+        over_said: View → query over turns as they were said, `$said`.
         first: Views that others read, in the order of creation.
         newest: Table → key of which the newest row is a part of a query, as `$table`.
         views: Name → query.
@@ -60,6 +62,7 @@ class _Texts(Struct, forbid_unknown_fields=True):
 
     first: list[str]
     newest: dict[str, str]
+    over_said: dict[str, str]
     views: dict[str, str]
 
 
@@ -76,4 +79,6 @@ VIEW_NAMES = tuple(dict.fromkeys((*_TEXTS.first, *_OF_EVENTS)))
 
 def definitions(marks: Mapping[str, Marks]) -> dict[str, str]:
     """Each view's query, in the order of creation. Marks: table → up to where its repeats are in `raw.repeats`."""
-    return {view: ONCE[view].sql(marks) if view in ONCE else _ELSE[view] for view in VIEW_NAMES}
+    once = {name: rule.sql(marks) for name, rule in ONCE.items()}
+    over = {name: Template(query).substitute(said=once["turns"]) for name, query in _TEXTS.over_said.items()}
+    return {view: (over | _ELSE).get(view) or once[view] for view in VIEW_NAMES}

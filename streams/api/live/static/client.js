@@ -43,7 +43,7 @@ const reasonOf = async (answer) => {
 const open = async (path, options = {}) => {
   let answer;
   try {
-    answer = await fetch(ROOT + path, { cache: "no-store", credentials: "omit", ...options, headers: headers(options.headers) });
+    answer = await fetch(path.startsWith("/v1/") ? path : ROOT + path, { cache: "no-store", credentials: "omit", ...options, headers: headers(options.headers) });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Refused(0, "the server does not answer");
@@ -67,8 +67,8 @@ const part = (id) => {
 };
 
 const read = async (path, options) => (await open(path, options)).json();
-const write = (path, body) =>
-  read(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+const write = (path, body, method = "POST") =>
+  read(path, { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 const alertPath = (alert, deed) => `/alerts/${part(alert.alert_id)}/${deed}`;
 
 export const me = () => read("/me");
@@ -81,3 +81,8 @@ export const search = (parameters, signal) => read(`/search${query(parameters)}`
 export const acknowledge = (alert) => write(alertPath(alert, "acknowledge"), { session_id: alert.session_id });
 export const label = (alert, right, reason) =>
   write(alertPath(alert, "label"), { session_id: alert.session_id, label: right, ...(reason ? { reason } : {}) });
+const ofSession = ({ app_id, session_id: id }, end) => `/v1/sessions/${part(id)}/${end}${query({ app_id })}`;
+export const correctTurn = (session, turn, content, reason) => write(ofSession(session, `turns/${turn}`), { content, reason }, "PUT");
+export const adjustTopic = (session, topic, importance, tags) =>
+  write(ofSession(session, `topics/${part(topic)}`), { importance, ...(tags.length ? { tags } : {}) }, "PUT");
+export const giveFeedback = (session, turn, value) => write(ofSession(session, "feedback"), { turn, value });

@@ -2,6 +2,7 @@
 
 import * as client from "./client.js";
 import { alertCard } from "./alert_card.js";
+import { rateTopic } from "./changes.js";
 import { drawChart } from "./chart.js";
 import { el, pairs, setText } from "./dom.js";
 import { ago, count, moment, ratio, sessionKey, several } from "./format.js";
@@ -28,7 +29,7 @@ export class Session {
     this.wanted = parameters.get("turn");
     this.name = { app_id: parameters.get("app") ?? "", session_id: parts.slice(1).join("/") };
     this.title = this.name.session_id;
-    this.turns = new Turns(context, (first, last) => client.turns(this.name, first, last, this.#abort.signal));
+    this.turns = new Turns(context, this.name, (first, last) => client.turns(this.name, first, last, this.#abort.signal));
     this.head = el("div", { class: "session-head" });
     this.chart = el("div", { class: "chart-place" });
     this.legend = el("p", { class: "faint legend" }, "\u00a0");
@@ -225,7 +226,8 @@ export class Session {
       ? el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": title }, el("table", {}, el("thead", {}, el("tr", {}, ...heads.map((head) => cell("th", head, { scope: "col" })))), el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((each) => cell("td", each)))))))
       : el("p", { class: "faint" }, "None."));
     this.memories.replaceChildren(
-      table("Topics", ["Title", amount("Importance"), amount("Messages"), "State"], topics.map((t) => [words(t.title), amount(ratio(t.importance)), amount(count(t.message_count)), t.state])),
+      table("Topics", ["Title", amount("Importance"), amount("Messages"), "State", "Change"], topics.map((t) => [words(t.title), amount(ratio(t.importance)), amount(count(t.message_count)), t.state,
+        t.state === "gone" ? "" : el("button", { type: "button", onclick: () => rateTopic(this.context, this.name, t) }, "Rate or tag")])),
       table("Facts", ["Category", "Key", "Value", "State"], facts.map((f) => [f.category, f.key, words(f.value), f.active ? "active" : "superseded"])),
       table("Episodes", ["Turns", "Summary"], episodes.map((e) => [`${e.first_turn}–${e.last_turn}`, words(e.summary)])),
       table("Compacted segments", ["Turns", amount("Tokens before"), amount("after")], segments.map((s) => [`${s.first_turn}–${s.last_turn}`, amount(count(s.tokens_before)), amount(count(s.tokens_after))])));

@@ -1,5 +1,6 @@
 // The turns of a session as a virtual list, and the text of one where it may be read.
 
+import { correctTurn, giveFeedback } from "./changes.js";
 import { el, setText } from "./dom.js";
 import { moment, ratio, timeOfDay } from "./format.js";
 import { VirtualList, cells } from "./list.js";
@@ -37,11 +38,12 @@ class Texts {
   }
 }
 
-/** List and reader; `read(first, last)` fetches text. */
+/** List and reader of a session's turns; `read(first, last)` fetches text. */
 export class Turns {
   #texts = null;
 
-  constructor(context, read) {
+  constructor(context, session, read) {
+    this.session = session;
     this.context = context;
     this.readText = read;
     this.grid = el("div", { class: "grid turns", "aria-label": "Turns" });
@@ -110,7 +112,11 @@ export class Turns {
     this.reader.replaceChildren(
       el("h3", {}, `Turn ${turn.turn}, ${turn.role}`),
       el("p", { class: "faint" }, `${moment(turn.timestamp)} · risk ${ratio(turn.risk)}${turn.evidence.length ? ` · evidence of ${turn.evidence.length === 1 ? "an alert" : `${turn.evidence.length} alerts`}` : ""}`),
-      el("p", { class: this.#texts ? "text" : "faint" }, this.#texts ? text ?? "This turn's text is not stored any more, or still on its way." : "The text is masked."));
+      el("p", { class: this.#texts ? "text" : "faint" }, this.#texts ? text ?? "This turn's text is not stored any more, or still on its way." : "The text is masked."),
+      el("p", { class: "buttons" },
+        ...(turn.role === "assistant" ? [["Liked", 1], ["Disliked", -1]] : []).map(([word, value]) =>
+          el("button", { type: "button", onclick: () => giveFeedback(this.context, this.session, turn, value) }, word)),
+        text === undefined ? null : el("button", { type: "button", onclick: () => correctTurn(this.context, this.session, turn, text) }, "Correct the text")));
   }
 }
 

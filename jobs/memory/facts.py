@@ -1,0 +1,77 @@
+"""`turntide memory facts`: what holds of a user; read it, write it, put it right, pin it, let it go."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from jobs.cli import group
+from jobs.shared.role_api import CommandContext, columns, role_command
+from models.events.user import FactCategory
+
+app = group("Facts of users, from a running role: list, set, pin, delete. Who did it stands in the fact and the audit.")
+UserArgument = Annotated[str, typer.Argument(metavar="USER", help="Id of the user.")]
+CategoryArgument = Annotated[FactCategory, typer.Argument(metavar="CATEGORY", help="Kind of the fact.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="What it is about, in snake case.")]
+AppOption = Annotated[str | None, typer.Option("--app", help="The user's app; none: as the token or the default says.")]
+
+
+@role_command(
+    app, "turntide memory facts list u-1", "turntide memory facts list u-1 --app shop --past --output json", name="list"
+)
+def list_facts(
+    role: CommandContext,
+    user_id: UserArgument,
+    *,
+    app_id: AppOption = None,
+    past: Annotated[bool, typer.Option("--past", help="Also values that no longer hold.")] = False,
+) -> None:
+    """List facts of a user, those that hold first, the most important first."""
+    found = role.ask("list_user_facts", user_id=user_id, app_id=app_id, include_past=past or None).body["items"]
+    role.rows(f"facts of {user_id}", found, columns(*_SHOWN))
+
+
+@role_command(
+    app,
+    "turntide memory facts set u-1 identity name Alex",
+    "turntide memory facts set u-1 identity name --pin",
+    name="set",
+)
+def set_fact(
+    role: CommandContext,
+    user_id: UserArgument,
+    category: CategoryArgument,
+    key: KeyArgument,
+    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="What is so; none: as it was.")] = None,
+    *,
+    pin: Annotated[bool | None, typer.Option("--pin/--no-pin", help="Nothing that is said replaces it.")] = None,
+    importance: Annotated[float | None, typer.Option("--importance", min=0, max=1, help="0-1.")] = None,
+    app_id: AppOption = None,
+) -> None:
+    """Write a fact, put it right, or pin it: only what is said later undoes one that is not pinned."""
+    body = {"value": value, "importance": importance, "pinned": pin}
+    given = {name: each for name, each in body.items() if each is not None}
+    fact = {"user_id": user_id, "category": category.value, "key": key, "app_id": app_id}
+    role.finish(role.ask("correct_user_fact", given, **fact), _flat)
+
+
+@role_command(app, "turntide memory facts delete u-1 identity name", name="delete")
+def delete_fact(
+    role: CommandContext,
+    user_id: UserArgument,
+    category: CategoryArgument,
+    key: KeyArgument,
+    *,
+    app_id: AppOption = None,
+) -> None:
+    """End a fact, pinned or not; its value stays in its history until the user is erased."""
+    role.finish(role.ask("delete_user_fact", user_id=user_id, category=category.value, key=key, app_id=app_id))
+
+
+_SHOWN = ("category", "key", "value", "active", "pinned", "confidence", "importance", "extracted_by", "by")
+
+
+def _flat(body: Any) -> dict[str, Any]:
+    fact = body.get("fact") or {}
+    return {name: fact[name] for name in _SHOWN if name in fact} or dict(body)

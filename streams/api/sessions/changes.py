@@ -1,0 +1,203 @@
+"""Changes that people make to a session's topics and turns: importance, tags, feedback, corrections.
+
+Each is an event on `turns.v1`, under its session's key and on its partition, so it has its place in the session's
+order. It is answered once it is in the log; readers see what comes of it a moment later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+from models.events import FeedbackGiven, ProfileUpdated, SessionName, TopicAdjusted, TurnCorrected
+from models.events.base import MAX_CONTENT_BYTES
+from models.events.fields import Identifier, Ratio, TurnNumber
+from models.events.topics import TURNS
+from streams.api.answers import answered
+from streams.api.apps.messages import now_utc
+from streams.api.commands import EventWriter, read_only
+from streams.api.live.messages import Written
+from streams.api.sessions.turns import OfSession, session_of
+from streams.archive.history import ArchivedTurn, ArchivedTurns
+from streams.http.audit import require_text
+from streams.http.field_rules import Rules, given, some_of
+from streams.http.problems import Problem, invalid_field
+from streams.http.route import Accepted, Group
+from streams.http.security import caller
+from streams.index.collections import OF_EVENTS, RememberedTurn
+from streams.index.session_memory import SessionVectorMemory, TopicMemory
+from streams.kafka.records import input_record
+from streams.ports import VectorStore
+from streams.settings.http import TokenRole
+
+MOST_TAGS = 64
+_CHANGES = Group("topics", "What a session is about.", prefix="/v1/sessions/{session_id:path}", role=TokenRole.WRITER)
+
+
+class ChangedTopic(OfSession, frozen=True, kw_only=True):
+    """A request about a topic."""
+
+    topic: Annotated[Identifier, Meta(description="As the list has it.")]
+
+
+class AdjustTopic(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is to change of a topic; what is not named, or null, stays."""
+
+    rules: ClassVar[Rules] = some_of(*map(given, ("importance", "tags")))
+    importance: Ratio | None = None
+    tags: Annotated[list[Identifier], Meta(max_length=MOST_TAGS, description="In place of those it had.")] | None = None
+
+
+class GiveFeedback(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A user liked or disliked an answer: the importance of its topic learns from it."""
+
+    value: Annotated[float, Meta(ge=-1.0, le=1.0, description="From -1, disliked, to 1, liked.", examples=[1.0])]
+    topic: Annotated[Identifier, Meta(description="The topic; none: that of `turn`, or the active one.")] | None = None
+    turn: Annotated[TurnNumber, Meta(description="The answer; none: `topic`, or the active topic.")] | None = None
+
+
+class OfTurn(OfSession, frozen=True, kw_only=True):
+    """A request about a turn."""
+
+    turn: Annotated[TurnNumber, Meta(description="Its number.")]
+
+
+class CorrectTurn(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The text that a turn should have had."""
+
+    content: Annotated[str, Meta(max_length=MAX_CONTENT_BYTES, description="The new text, at most 256 KiB of UTF-8.")]
+    reason: Annotated[str, Meta(max_length=1_000, description="Why, for the archive.")] = ""
+
+
+class SessionChanges:
+    """Routes that change what is known of a session.
+
+    Args:
+        turns: What was said, as indexed.
+        topics: What it was about.
+        store: Profiles of sessions.
+        writer: Where events go; None: this role takes none.
+        archive: Where older turns are; None: nowhere.
+        now: The clock of events.
+    """
+
+    def __init__(
+        self,
+        turns: SessionVectorMemory,
+        topics: TopicMemory,
+        store: VectorStore,
+        writer: EventWriter | None,
+        archive: ArchivedTurns | None,
+        *,
+        now: Callable[[], datetime] = now_utc,
+    ) -> None:
+        self._turns = turns
+        self._topics = topics
+        self._store = store
+        self._writer = writer
+        self._archive = archive
+        self._now = now
+
+    @_CHANGES.put("/topics/{topic}", "adjust_topic", audits="acted", errors=(HTTPStatus.CONFLICT,))
+    async def adjust(self, asked: ChangedTopic, body: AdjustTopic) -> Accepted[Written]:
+        """Rate a topic of the session, or tag it.
+
+        Raises:
+            Problem: 404 no such topic that the session keeps; 409 the session has ended; 503 nothing is written here.
+        """
+        if body == AdjustTopic():
+            raise invalid_field("", "nothing is to change: name importance or tags")
+        session = await session_of(self._turns, asked.session_id, asked.app_id)
+        await self._require_topic(session, asked.topic)
+        await self._require_open(session)
+        event = TopicAdjusted(
+            **session._asdict(),
+            timestamp=self._now(),
+            topic_id=asked.topic,
+            importance=body.importance,
+            tags=body.tags,
+        )
+        return await self._write(event, session)
+
+    @_CHANGES.post("/feedback", "give_feedback", audits="acted", errors=(HTTPStatus.CONFLICT,))
+    async def feedback(self, asked: OfSession, body: GiveFeedback) -> Accepted[Written]:
+        """Say that a user liked or disliked an answer.
+
+        Raises:
+            Problem: 404 no such topic or turn; 409 the session has ended; 503 nothing is written here.
+        """
+        session = await session_of(self._turns, asked.session_id, asked.app_id)
+        if body.topic is not None:
+            await self._require_topic(session, body.topic)
+        elif body.turn is not None:
+            await self._turn(session, body.turn)
+        await self._require_open(session)
+        event = FeedbackGiven(
+            **session._asdict(), timestamp=self._now(), value=body.value, topic_id=body.topic, turn=body.turn
+        )
+        return await self._write(event, session)
+
+    @_CHANGES.put("/turns/{turn}", "correct_turn", audits="acted", role=TokenRole.OPERATOR)
+    async def correct(self, asked: OfTurn, body: CorrectTurn) -> Accepted[Written]:
+        """Put the text of a turn right, also long after the session's end; the old text stays in the archive.
+
+        Readers see the new text. What was made of the old one before (risk, alerts, summaries, episodes, memories of
+        projects and apps) stays; facts of the user that it said are read again from the new one.
+
+        Raises:
+            Problem: 403 no permission to read text; 404 the turn never came, or was erased; 503 nothing is written
+                here.
+        """
+        require_text()
+        if len(body.content.encode()) > MAX_CONTENT_BYTES:
+            raise invalid_field("content", f"has more than {MAX_CONTENT_BYTES} bytes of UTF-8")
+        session = await session_of(self._turns, asked.session_id, asked.app_id)
+        said = await self._turn(session, asked.turn)
+        event = TurnCorrected(
+            session_id=said.session_id,
+            app_id=said.app_id,
+            user_id=said.user_id,
+            timestamp=self._now(),
+            turn=said.turn,
+            content=body.content,
+            by=caller().name,
+            reason=body.reason,
+        )
+        return await self._write(event, session, said.partition)
+
+    async def _require_open(self, session: SessionName) -> None:
+        """Let through what changes a session that goes on; one that is unknown here may have begun a moment ago."""
+        found = await OF_EVENTS[ProfileUpdated].latest(self._store, session._asdict(), 1)
+        if found and not found[0].open:
+            detail = "the session has ended, and its topics with it: they change again when it goes on"
+            raise Problem(HTTPStatus.CONFLICT, "session_ended", detail)
+
+    async def _turn(self, session: SessionName, number: int) -> RememberedTurn | ArchivedTurn:
+        for each in await self._turns.turns_numbered(session, [number]):
+            return each
+        if self._archive is not None and caller().may_read(session.app_id):
+            for older in await self._archive.turns(session, number, 1) or []:
+                if older.turn == number:
+                    return older
+        detail = "the session has no such turn: it never came, or was erased"
+        raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
+
+    async def _require_topic(self, session: SessionName, topic: str) -> None:
+        found = await self._topics.topic(session, topic)
+        if found is None or not found.kept:
+            detail = "the session keeps no such topic: GET /v1/sessions/{id}/topics lists those it does"
+            raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
+
+    async def _write(
+        self, event: TopicAdjusted | FeedbackGiven | TurnCorrected, session: SessionName, partition: int | None = None
+    ) -> Accepted[Written]:
+        """Write where the session stands: its producer may partition otherwise than Turntide does."""
+        if self._writer is None:
+            raise read_only()
+        if partition is None:
+            partition = next((each.partition for each in await self._turns.last_turns(session, 1)), None)
+        return Accepted(answered(Written, await self._writer.write(TURNS.name, input_record(event, partition))))

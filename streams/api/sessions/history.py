@@ -1,0 +1,194 @@
+"""Whole conversations, their profile and their segments; older turns than the index keeps come from the archive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from models.events import ProfileUpdated, SegmentCompacted
+from models.events.fields import TurnNumber
+from streams.api.answers import answered, without
+from streams.api.sessions.turns import IndexedTurn, ReadSession, Waiting
+from streams.archive.history import ArchivedTurn, ArchivedTurns
+from streams.http.audit import note_given
+from streams.http.problems import Problem
+from streams.http.route import Group
+from streams.http.security import caller
+from streams.index.collections import OF_EVENTS, SEGMENTS
+from streams.index.session_memory import SessionVectorMemory
+from streams.ports import VectorStore
+
+_HISTORY = Group("sessions", "Turns of one session.", prefix="/v1/sessions/{session_id:path}")
+MOST_TURNS = 1_000
+
+
+class WholeHistory(ReadSession, frozen=True, kw_only=True):
+    """A question for the conversation, page by page."""
+
+    first: Annotated[TurnNumber, Meta(description="Number from which on; `next` of the page before.")] = 0
+    limit: Annotated[int, Meta(ge=1, le=MOST_TURNS, description="How many at most.")] = 200
+
+
+class SessionSegments(ReadSession, frozen=True, kw_only=True):
+    """A question for the newest segments."""
+
+    last: Annotated[int, Meta(ge=1, le=MOST_TURNS, description="How many at most.")] = 20
+
+
+@without("risk_points")
+class ProfileAnswer(ProfileUpdated, frozen=True, kw_only=True, tag=False):
+    """A session as its last profile has it: told every few turns, at changes of the mode, and at the end."""
+
+
+class SegmentAnswer(SegmentCompacted, frozen=True, kw_only=True, tag=False):
+    """Turns of a session as one summary; both ends are inside."""
+
+
+class SegmentedSession(Struct, frozen=True, kw_only=True):
+    """What is known of a session, older parts shorter."""
+
+    segments: list[SegmentAnswer]
+    """The oldest first."""
+    open_turns: list[IndexedTurn]
+    """What was said since the last segment, in order of number."""
+
+
+class HistoryTurn(IndexedTurn, frozen=True, kw_only=True):
+    """A turn, and where it was read."""
+
+    stored: Literal["index", "archive"]
+
+
+class MissingTurns(Struct, frozen=True, kw_only=True):
+    """Numbers between those of a page that have no turn here; both ends are inside."""
+
+    first: int
+    last: int
+    why: Literal["released", "unknown"]
+    """`released`: the index gave them up, and there is no archive to read. `unknown`: they never came, were erased, or
+    are in no archive yet."""
+
+
+class History(Struct, frozen=True, kw_only=True):
+    """A page of a conversation, in order of number."""
+
+    turns: list[HistoryTurn]
+    next: int | None
+    """Ask again with this as `first`; null: this is the end."""
+    missing: list[MissingTurns]
+    archive: bool
+    """Whether the archive was asked, and there is one."""
+
+
+class HistoryReader:
+    """Routes over what is indexed of sessions, and the archive behind it.
+
+    Args:
+        store: Profiles and segments, for the caller.
+        turns: What was said, as indexed.
+        archive: Older turns; None: nowhere.
+        waiting: Holds requests back until a turn is visible.
+        keep_turns: The index keeps the newest so many numbers of a session.
+        shown: How the index shows a text: what it masks is not read in the archive either.
+    """
+
+    def __init__(
+        self,
+        store: VectorStore,
+        turns: SessionVectorMemory,
+        archive: ArchivedTurns | None,
+        waiting: Waiting,
+        *,
+        keep_turns: int,
+        shown: Callable[[str], str] = str,
+    ) -> None:
+        self._store = store
+        self._turns = turns
+        self._archive = archive
+        self._waiting = waiting
+        self._keep_turns = keep_turns
+        self._shown = shown
+
+    @_HISTORY.get("/profile", "get_session_profile", audits="text_read")
+    async def profile(self, asked: ReadSession) -> ProfileAnswer:
+        """The session's risk profile as it was told last: `last_turn` says up to which turn.
+
+        Raises:
+            Problem: 404, nothing is known of the session.
+        """
+        session = await self._waiting.session(self._turns, asked)
+        found = await OF_EVENTS[ProfileUpdated].latest(self._store, session._asdict(), 1)
+        if not found:
+            detail = "no profile of this session is indexed: it is unknown, or began a moment ago"
+            raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
+        note_given([])
+        return answered(ProfileAnswer, found[0])
+
+    @_HISTORY.get("/segments", "list_session_segments", audits="text_read")
+    async def segments(self, asked: SessionSegments) -> SegmentedSession:
+        """Summaries of the session's parts, each of five turns or so, and what was said since the last of them."""
+        session = await self._waiting.session(self._turns, asked)
+        newest = await SEGMENTS.latest(self._store, session._asdict(), asked.last, by="last_turn")
+        after = newest[0].last_turn if newest else -1
+        return SegmentedSession(
+            segments=[answered(SegmentAnswer, each) for each in newest[::-1]],
+            open_turns=[answered(IndexedTurn, each) for each in await self._turns.turns_after(session, after)],
+        )
+
+    @_HISTORY.get("/history", "list_session_history", audits="text_read")
+    async def history(self, asked: WholeHistory) -> History:
+        """The whole conversation, page by page: from the index, and what that gave up from the archive.
+
+        Raises:
+            StoreUnavailable: The index or the archive does not answer.
+        """
+        session = await self._waiting.session(self._turns, asked)
+        kept = await self._turns.turns_after(session, asked.first - 1)
+        found = {turn.turn: answered(HistoryTurn, turn, stored="index") for turn in kept}
+        older: list[ArchivedTurn] | None = None
+        if self._archive is not None and caller().may_read(session.app_id) and _has_gap(asked.first, list(found)):
+            older = await self._archive.turns(session, asked.first, asked.limit + 1)
+            for turn in older or []:
+                shown = answered(HistoryTurn, turn, stored="archive", content=self._shown(turn.content))
+                found.setdefault(turn.turn, shown)
+        numbers = sorted(found)
+        page, rest = numbers[: asked.limit], numbers[asked.limit :]
+        newest = kept[-1].turn if kept else -1
+        released = newest - self._keep_turns if older is None else -1
+        return History(
+            turns=[found[number] for number in page],
+            next=rest[0] if rest else None,
+            missing=list(_missing(asked.first, page, released)),
+            archive=older is not None,
+        )
+
+
+def _has_gap(first: int, numbers: Sequence[int]) -> bool:
+    """Whether a run of numbers has one, or begins late; a conversation may begin with 0 or with 1.
+
+    >>> _has_gap(0, [1, 2, 3]), _has_gap(0, [2]), _has_gap(5, [5, 7]), _has_gap(0, [])
+    (False, True, True, True)
+    """
+    return not numbers or numbers[0] > max(first, 1) or numbers[-1] - numbers[0] >= len(numbers)
+
+
+def _missing(first: int, numbers: Sequence[int], released: int) -> list[MissingTurns]:
+    """Ranges without a turn, from where it was asked to the last one; up to `released` the index gave them up.
+
+    >>> [(each.first, each.last, each.why) for each in _missing(0, [3, 5], released=1)]
+    [(0, 1, 'released'), (2, 2, 'unknown'), (4, 4, 'unknown')]
+    """
+    found: list[MissingTurns] = []
+    following = first if first or (numbers and numbers[0] != 1) else 1
+    for number in numbers:
+        if following <= min(released, number - 1):
+            last = min(released, number - 1)
+            found.append(MissingTurns(first=following, last=last, why="released"))
+            following = last + 1
+        if following < number:
+            found.append(MissingTurns(first=following, last=number - 1, why="unknown"))
+        following = number + 1
+    return found
