@@ -26,9 +26,13 @@ _CONNECT_TIMEOUT_S = 10
 _TABLES = (
     "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
     "WHERE c.relkind = 'r' AND n.nspname = current_schema() AND starts_with(c.relname::text, 'ducklake_') "
-    "ORDER BY c.relname <> 'ducklake_snapshot', c.relname"
+    "ORDER BY c.relname"
 )
-"""The snapshots first, see `vacuum`."""
+_OLDER = (
+    "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+    "AND greatest(age(backend_xmin), age(backend_xid)) > age('{now}'::xid8::xid)"
+)
+"""Whoever began before, at whatever it looks: a dump, PostgreSQL's own analysis of a table."""
 _NOT_MINE = (
     "SELECT count(*) FROM pg_catalog.pg_database "
     "WHERE datname = current_database() AND NOT pg_has_role(datdba, 'USAGE')"
@@ -138,14 +142,16 @@ class AdvisoryLock:
 def vacuum(place: Postgres, *, patience_ms: int = _PATIENCE_MS) -> str:
     """Write the catalog's tables anew without dead rows, and what PostgreSQL knows of their values.
 
-    Returns what was in the way, empty if nothing. Each reader looks at the snapshots first and keeps a lock on that
-    table: once it is written anew, no reader is left that could see what was deleted before.
+    Returns what was in the way, empty if nothing. PostgreSQL keeps a deleted row for every transaction of the database
+    that began before the deletion, also in a table that is written anew: those are waited for.
     """
     try:
         con = _connected(place, options=f"-c lock_timeout={patience_ms}")
         try:
             if _asked(con, _NOT_MINE)[0][0]:
                 return "permission denied: the role does not own the database, so it cannot vacuum pg_statistic"
+            if not _are_over(con, patience_ms):
+                return "a transaction that began before keeps deleted rows"
             for schema, table in _asked(con, _TABLES):
                 _run(con, f'VACUUM (FULL, ANALYZE) "{schema}"."{table}"')
             _run(con, "VACUUM FULL pg_catalog.pg_statistic")
@@ -154,6 +160,17 @@ def vacuum(place: Postgres, *, patience_ms: int = _PATIENCE_MS) -> str:
     except duckdb.Error as error:
         return str(error)
     return ""
+
+
+def _are_over(con: duckdb.DuckDBPyConnection, patience_ms: int) -> bool:
+    """Whether all transactions that are under way end in time; those that begin meanwhile see no deleted row."""
+    ((now,),) = _asked(con, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
+    until_s = time.monotonic() + patience_ms / 1_000
+    while _asked(con, _OLDER.format(now=now))[0][0]:
+        if time.monotonic() > until_s:
+            return False
+        time.sleep(_POLL_S)
+    return True
 
 
 def _connected(place: Postgres, *terms: str, options: str = "") -> duckdb.DuckDBPyConnection:
