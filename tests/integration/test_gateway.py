@@ -24,8 +24,6 @@ from streams.roles.gateway import GatewayRole
 from streams.settings import Settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 
-pytestmark = pytest.mark.kafka
-
 ONE = {"session_id": "s-1", "user_id": "u-1", "app_id": "shop", "role": "user", "content": "Hi", "message_id": "m-1"}
 
 

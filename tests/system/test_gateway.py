@@ -19,7 +19,7 @@ from streams.settings import Settings
 from tests.support.fault_driver import started
 from tests.support.roles_child import RolesProcess
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 ROOT = Path(__file__).parents[2]
 SAID = 20
