@@ -314,33 +314,36 @@ async def run_judge(settings: Settings, stop: asyncio.Event) -> None:
 
 
 @asynccontextmanager
-async def _serving(settings: Settings) -> AsyncIterator[tuple[Embedder, VectorStore, Beside]]:
-    """What reading memory, and what admins do, rests on; Kafka is let go at the end."""
+async def _serving(settings: Settings, role: str) -> AsyncIterator[tuple[Embedder, VectorStore, Beside]]:
+    """What reading memory, taking turns, and what admins do, rests on; Kafka is let go at the end."""
     from streams.api.commands import KafkaCommands  # noqa: PLC0415
     from streams.api.live.service import LivePage  # noqa: PLC0415
     from streams.archive.history import ArchivedTurns  # noqa: PLC0415
     from streams.erase.record import KafkaEraseRequests  # noqa: PLC0415
     from streams.gateway.gateway import Gateway  # noqa: PLC0415
     from streams.http.audit_log import KafkaAudit  # noqa: PLC0415
+    from streams.roles.gateway import taking_turns  # noqa: PLC0415
 
     embedder, commands = embedder_of(settings), KafkaCommands(settings)
     store = await finished_store_of(settings, embedder)
     live = LivePage(settings, commands) if settings.live.enabled else None
     erasures, audit = KafkaEraseRequests(settings), KafkaAudit(settings)
     gateway = Gateway(settings, policy_of(settings))
+    writes: Beside = {"commands": commands, "writer": commands, "erasures": erasures, "gateway": gateway}
+    reads: Beside = {"audit": audit, "live": live, "archive": ArchivedTurns(settings)}
     try:
-        writes: Beside = {"commands": commands, "writer": commands, "erasures": erasures, "gateway": gateway}
-        yield embedder, store, {**writes, "audit": audit, "live": live, "archive": ArchivedTurns(settings)}
+        async with taking_turns(settings, gateway, role) as taking:
+            yield embedder, store, {**writes, **reads, "taking": taking}
     finally:
         await gateway.close()
         await commands.close()
 
 
 async def run_index(settings: Settings, stop: asyncio.Event) -> None:
-    """Index everything that is remembered, and serve reading and what admins do."""
+    """Index everything that is remembered, and serve reading, taking turns, and what admins do."""
     from streams.roles.index import IndexRole  # noqa: PLC0415
 
-    async with _serving(settings) as (embedder, store, beside):
+    async with _serving(settings, "index") as (embedder, store, beside):
         policy, scorer = policy_of(settings), scorer_of(settings, embedder)
         await IndexRole(settings, policy, embedder, scorer, store, **beside).run(stop)
 
@@ -358,7 +361,7 @@ async def run_api(settings: Settings, stop: asyncio.Event) -> None:
             "role api reads from a Qdrant server: set vectors.url. Without one the index role serves the same, at "
             f"port {settings.http.index_port}"
         )
-    async with _serving(settings) as (embedder, store, beside):
+    async with _serving(settings, "api") as (embedder, store, beside):
         await ApiRole(settings, policy_of(settings), embedder, store, **beside).run(stop)
 
 

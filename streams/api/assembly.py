@@ -3,7 +3,7 @@
 Whoever serves memory makes it here: the readers below never get the store itself, only what the caller may read of it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -79,6 +79,7 @@ def memory_api(
     writer: EventWriter | None = None,
     archive: ArchivedTurns | None = None,
     gateway: Gateway | None = None,
+    taking: Sequence[ServedRoute] = (),
     at_end: Callable[[], bool | None] = lambda: None,
 ) -> MemoryApi:
     """Routes and tools over a store.
@@ -96,6 +97,7 @@ def memory_api(
         writer: Where events of sessions go; None: routes that write them answer 503.
         archive: Where turns are that the index gave up; None: nowhere.
         gateway: Where turns go; None: there is no tool for them.
+        taking: Routes that take turns, so that who reads and writes needs one address; none: they are refused.
         at_end: Whether the logs of users' memory are read to their end; None: it cannot be told here.
 
     Raises:
@@ -135,6 +137,7 @@ def memory_api(
         *project_routes(project_reader, command_routes),
         *admin_routes(apps, policy.apps, commands, erasures, turns),
         *(() if live is None else live.routes(scoped, turns, topics, users, search)),
+        *taking,
     )
     erasing = None if erasures is None else Erasures(erasures, turns)
     memory = reader, project_reader, command_routes, listings, facts, history, changes, erasing, gateway

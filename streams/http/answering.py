@@ -54,6 +54,7 @@ class ServedRoute(StarletteRoute):
         reach: Who is let in.
         lasting: Whether its answers last.
         declared: What it declares; None for what is no part of the contract.
+        max_body_bytes: Of its requests, where others' bodies are smaller; None: as of every route.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class ServedRoute(StarletteRoute):
         *,
         reach: Reach = "token",
         declared: Route | None = None,
+        max_body_bytes: int | None = None,
     ) -> None:
         super().__init__(path, answers, methods=methods)
         self.methods = set(methods)  # a GET is no HEAD unless it says so
@@ -73,9 +75,10 @@ class ServedRoute(StarletteRoute):
         self.reach = reach
         self.declared = declared
         self.lasting = declared is not None and declared.lasting
+        self.max_body_bytes = max_body_bytes
 
 
-def served_routes(*owners: object) -> list[ServedRoute]:
+def served_routes(*owners: object, max_body_bytes: int | None = None) -> list[ServedRoute]:
     """Every route that the classes of some objects declare, in their order: the first that fits is asked."""
     return [
         ServedRoute(
@@ -84,6 +87,7 @@ def served_routes(*owners: object) -> list[ServedRoute]:
             [route.method],
             reach=route.reach,
             declared=route,
+            max_body_bytes=max_body_bytes,
         )
         for owner in owners
         for route in routes_of(type(owner))
@@ -162,6 +166,12 @@ def is_lasting(scope: Scope) -> bool:
     """Whether the answer to a request lasts."""
     route = scope[_MATCHED][0] if _MATCHED in scope else None
     return isinstance(route, ServedRoute) and route.lasting
+
+
+def max_body_bytes_of(scope: Scope) -> int | None:
+    """How large the body of a request may be, where its route says so."""
+    route = scope[_MATCHED][0] if _MATCHED in scope else None
+    return route.max_body_bytes if isinstance(route, ServedRoute) else None
 
 
 class RequestMeasures:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from streams.http.answering import is_lasting, reach_of
+from streams.http.answering import is_lasting, max_body_bytes_of, reach_of
 from streams.http.problems import Problem, unavailable
 
 _deadline: ContextVar[asyncio.Timeout | None] = ContextVar("deadline", default=None)
@@ -23,7 +23,7 @@ class Limits:
     Args:
         app: What stands behind.
         max_concurrent_requests: Under way at once.
-        max_body_bytes: Of a request; more are not read.
+        max_body_bytes: Of a request; more are not read. Routes may say another number.
         request_timeout: Of a request from its head to the end of its answer.
     """
 
@@ -60,13 +60,14 @@ class Limits:
             raise unavailable(
                 f"{self._most} requests are under way", code="too_many_requests", retry_after_s=_BUSY_RETRY_S
             )
-        self._require_small(_declared_bytes(scope))
+        most_bytes = max_body_bytes_of(scope) or self._max_body_bytes
+        _require_small(_declared_bytes(scope), most_bytes)
         self._under_way += 1
         try:
             async with asyncio.timeout(self._timeout_s) as deadline:
                 token = _deadline.set(deadline)
                 try:
-                    await self._app(scope, self._counted(receive), send)
+                    await self._app(scope, _counted(receive, most_bytes), send)
                 finally:
                     _deadline.reset(token)
         except TimeoutError as error:
@@ -81,29 +82,31 @@ class Limits:
         finally:
             self._under_way -= 1
 
-    def _counted(self, receive: Receive) -> Receive:
-        """`receive` that gives no more than the limit, whatever the request's head had said."""
-        received = 0
 
-        async def counted() -> Message:
-            nonlocal received
-            message = await receive()
-            if message["type"] == "http.request":
-                received += len(message.get("body", b""))
-                self._require_small(received)
-            return message
+def _counted(receive: Receive, most_bytes: int) -> Receive:
+    """`receive` that gives no more than the limit, whatever the request's head had said."""
+    received = 0
 
-        return counted
+    async def counted() -> Message:
+        nonlocal received
+        message = await receive()
+        if message["type"] == "http.request":
+            received += len(message.get("body", b""))
+            _require_small(received, most_bytes)
+        return message
 
-    def _require_small(self, n_bytes: int) -> None:
-        if n_bytes > self._max_body_bytes:
-            # The rest of the body is never read, so the connection cannot serve another request.
-            raise Problem(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                "too_large",
-                f"a request body may have {self._max_body_bytes} bytes",
-                headers={"Connection": "close"},
-            )
+    return counted
+
+
+def _require_small(n_bytes: int, most_bytes: int) -> None:
+    if n_bytes > most_bytes:
+        # The rest of the body is never read, so the connection cannot serve another request.
+        raise Problem(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            "too_large",
+            f"a request body may have {most_bytes} bytes",
+            headers={"Connection": "close"},
+        )
 
 
 def extend_deadline(seconds: float) -> None:

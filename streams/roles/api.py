@@ -6,6 +6,7 @@ Where the vector store is Qdrant Edge, one process owns it, and the index role s
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
 import structlog
@@ -18,6 +19,7 @@ from streams.api.live.service import LivePage
 from streams.archive.history import ArchivedTurns
 from streams.erase.record import KafkaEraseRequests
 from streams.gateway.gateway import Gateway
+from streams.http.answering import ServedRoute
 from streams.http.audit_log import BatchedAudit
 from streams.http.health import create_api, serve
 from streams.index.collections import TURNS
@@ -47,6 +49,8 @@ class Beside(TypedDict, total=False):
     """Where turns are that the index gave up; None: nowhere."""
     gateway: Gateway | None
     """Where turns go that a tool is given; None: it is not served."""
+    taking: Sequence[ServedRoute]
+    """Routes that take turns, as the gateway has them; none: they are refused."""
 
 
 class ApiRole:

@@ -1,6 +1,8 @@
 """Role gateway: turns over HTTP to `turns.v1`, as many processes as are wanted. Nothing is kept here."""
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import structlog
 
@@ -9,7 +11,7 @@ from models.policy import Policy
 from streams.gateway.gateway import Gateway
 from streams.gateway.routes import GatewayRoutes
 from streams.gateway.visible import IndexedNumbers
-from streams.http.answering import served_routes
+from streams.http.answering import ServedRoute, served_routes
 from streams.http.audit_log import BatchedAudit
 from streams.http.health import create_api, serve
 from streams.observe.telemetry import metrics
@@ -18,6 +20,22 @@ from streams.settings import Settings
 log = structlog.get_logger(__name__)
 
 LOOK_EVERY_S = 2.0
+
+
+def turn_routes(gateway: Gateway, numbers: IndexedNumbers, settings: Settings) -> list[ServedRoute]:
+    """Everything that takes turns over HTTP: bodies may be larger than of other routes."""
+    most_bytes = settings.gateway.max_body_bytes
+    return served_routes(GatewayRoutes(gateway, numbers), max_body_bytes=most_bytes)
+
+
+@asynccontextmanager
+async def taking_turns(settings: Settings, gateway: Gateway, role: str) -> AsyncIterator[Sequence[ServedRoute]]:
+    """Routes that take turns, for a role that serves memory too."""
+    numbers = IndexedNumbers(settings.gateway.memory_url or settings.http.url_of(role))
+    try:
+        yield turn_routes(gateway, numbers, settings)
+    finally:
+        await numbers.close()
 
 
 class GatewayRole:
@@ -45,13 +63,12 @@ class GatewayRole:
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set; what is under way then is written."""
         http = self._settings.http
-        limits = http.model_copy(update={"max_body_bytes": self._settings.gateway.max_body_bytes})
         api = create_api(
             ready=self.ready,
             registry=metrics.registry,
-            routes=served_routes(GatewayRoutes(self._gateway, self._numbers)),
+            routes=turn_routes(self._gateway, self._numbers, self._settings),
             endpoints=self._audit,
-            http=limits,
+            http=http,
         )
         looking = asyncio.create_task(self._look())
         try:

@@ -20,7 +20,9 @@ from models.errors import ConfigurationError
 
 PREFIX = "TURNTIDE_"
 _DELIMITER = "__"
-_NO_SETTINGS = frozenset({"TURNTIDE_CONFIG", "TURNTIDE_KAFKA"})
+_NO_SETTINGS = frozenset(
+    {"TURNTIDE_CONFIG", "TURNTIDE_KAFKA", "TURNTIDE_URL", "TURNTIDE_WRITE_URL", "TURNTIDE_TOKEN"}  # the clients'
+)
 """The file's name, and the short form of the bootstrap address."""
 _OF_KUBERNETES = re.compile(r"_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP|SCTP)")
 """What a cluster puts into every container for a service whose name begins with `turntide`."""

@@ -99,7 +99,7 @@ class TopicAnswer(RememberedTopic, frozen=True, kw_only=True, tag=False):
 
 
 @dataclass(frozen=True, slots=True)
-class ChatMessage:
+class TopicMessage:
     """A message as language models take it."""
 
     role: str
@@ -149,14 +149,14 @@ class TopicReader:
         return self._answers(found)
 
     @_TOPICS.get("/context", "assemble_topic_context", audits="text_read")
-    async def context(self, asked: OfTopic) -> list[ChatMessage]:
+    async def context(self, asked: OfTopic) -> list[TopicMessage]:
         """Summary and messages at hand of a topic, as chat messages, oldest first. A read is no access of it."""
         found = await self._found(asked)
         if found is None:
             return []
         note_given(turns := await self._memory.messages(found, include_packed=False))
-        said = [ChatMessage(turn.role, turn.content) for turn in turns]
-        return said if found.summary is None else [ChatMessage("system", f"Topic summary: {found.summary}"), *said]
+        said = [TopicMessage(turn.role, turn.content) for turn in turns]
+        return said if found.summary is None else [TopicMessage("system", f"Topic summary: {found.summary}"), *said]
 
     @_TOPICS.get("/messages", "list_topic_messages", audits="text_read")
     async def history(self, asked: TopicHistory) -> list[TimedMessage]:

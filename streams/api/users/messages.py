@@ -161,6 +161,8 @@ class TurnAnswer(Struct, frozen=True, kw_only=True):
     role: str
     timestamp: UtcTime
     content: str
+    message_id: str | None = None
+    """Its sender's id of it; None where the sender gave a number."""
 
 
 class Retrieved(Struct, frozen=True, kw_only=True):
