@@ -33,7 +33,7 @@ DOCUMENTS = sorted(
 )
 PATH_IN_BACKTICKS = re.compile(r"`((?:models|streams|jobs|tests|deploy|\.ci)/[\w./-]+)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
-COMMAND = re.compile(r"turntide ([a-z]+)")
+COMMAND = re.compile(r"(?<!from )turntide ([a-z]+)")
 GROUPED = re.compile(r"turntide ((?:analyse|ops|lab) [a-z]+)")
 
 

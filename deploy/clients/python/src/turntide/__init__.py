@@ -1,0 +1,38 @@
+"""Client of Turntide: live memory of conversations, three lines from a chatbot."""
+
+from turntide.answers import (
+    Accepted,
+    Added,
+    Context,
+    Episode,
+    EpisodeHit,
+    Erasure,
+    Fact,
+    FactChange,
+    Found,
+    Turn,
+    TurnHit,
+)
+from turntide.errors import ApiError, FieldError, NotYet, TurntideError, Unreachable
+from turntide.memory import AsyncMemory, Memory
+
+__all__ = [
+    "Accepted",
+    "Added",
+    "ApiError",
+    "AsyncMemory",
+    "Context",
+    "Episode",
+    "EpisodeHit",
+    "Erasure",
+    "Fact",
+    "FactChange",
+    "FieldError",
+    "Found",
+    "Memory",
+    "NotYet",
+    "Turn",
+    "TurnHit",
+    "TurntideError",
+    "Unreachable",
+]

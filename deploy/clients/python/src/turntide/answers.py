@@ -1,0 +1,188 @@
+"""What the server answers, as dataclasses; the names are those of its `/openapi.json`, times are aware.
+
+A field that this release of the client does not know is left out; one that the server left out has its default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, is_dataclass
+from datetime import datetime
+from functools import cache
+from types import UnionType
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from turntide.errors import TurntideError
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """A turn that the log has: nothing loses it any more."""
+
+    session_id: str
+    message_id: str
+    partition: int
+    offset: int
+    turn: int | None = None
+    """Its number, where the request waited until it is visible."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """Turns that were added. Give it as `after` to a read that must see them."""
+
+    session_id: str
+    turns: list[Accepted]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A turn of a session."""
+
+    app_id: str
+    user_id: str
+    session_id: str
+    turn: int
+    role: str
+    timestamp: datetime
+    content: str
+    message_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A fact of a user."""
+
+    app_id: str
+    user_id: str
+    session_id: str
+    category: str
+    """identity, preference, constraint or instruction."""
+    key: str
+    value: str
+    confidence: float
+    importance: float
+    active: bool
+    """Whether it holds."""
+    cause: str
+    valid_from: datetime
+    valid_until: datetime | None
+    turn: int
+    """Turn of `session_id` that says so; -1 for none."""
+    extracted_by: str
+    pinned: bool = False
+    by: str = ""
+    """Who wrote it by hand; empty: nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactChange:
+    """What came of a fact's correction."""
+
+    success: bool
+    """False: it is in the log and will be carried out, but was not seen yet."""
+    fact: Fact | None = None
+    """As it is now; None of one that was deleted, and for tokens that may read no text."""
+    already_gone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """Some twenty turns of a user as one summary."""
+
+    app_id: str
+    user_id: str
+    session_id: str
+    episode: int
+    turn_range: str
+    summary: str
+    key_topics: list[str]
+    started_at: datetime
+    ended_at: datetime
+    distance: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnHit:
+    """A turn that was found; scores compare within one answer only."""
+
+    score: float
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeHit:
+    """An episode that was found."""
+
+    score: float
+    episode: Episode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Hits of a search, best first; one of the lists is of the kind that was asked for."""
+
+    turns: list[TurnHit] = field(default_factory=list)
+    episodes: list[EpisodeHit] = field(default_factory=list)
+    known: bool = True
+    """Whether the user was ever heard of."""
+    caught_up: bool | None = None
+    """Whether all that the server has heard of is in it; None: it cannot tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """A prompt within a budget, and what it is made of."""
+
+    prompt: str
+    tokens: int
+    facts: list[Fact]
+    episodes: list[Episode]
+    recent: list[Turn]
+    found: list[TurnHit] = field(default_factory=list)
+    known: bool = True
+    caught_up: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """An erasure that was asked for."""
+
+    request_id: str
+    proved: bool = False
+    """False while it is under way."""
+    proof: dict[str, Any] | None = None
+
+
+def read(kind: type[_T], value: Any) -> _T:
+    """An answer's JSON as one of the above, or a list of them.
+
+    Raises:
+        TurntideError: It lacks something: the server is no Turntide, or of another release.
+    """
+    try:
+        return cast("_T", _read(kind, value))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        name = getattr(kind, "__name__", kind)
+        raise TurntideError(f"the answer is no {name} as this client knows it ({type(error).__name__})") from error
+
+
+def _read(kind: Any, value: Any) -> Any:
+    origin = get_origin(kind)
+    if value is None or kind is Any:
+        return value
+    if origin is list:
+        return [_read(get_args(kind)[0], each) for each in value]
+    if origin in {Union, UnionType}:
+        return _read(next(each for each in get_args(kind) if each is not type(None)), value)
+    if is_dataclass(kind):
+        return cast("Any", kind)(
+            **{name: _read(hint, value[name]) for name, hint in _fields(cast("Any", kind)) if name in value}
+        )
+    return datetime.fromisoformat(value) if kind is datetime else value
+
+
+@cache
+def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple(get_type_hints(kind).items())
