@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 _CLIENTS = Path(__file__).parents[3]
-_BLOCK = re.compile(r"^```(?:python|ts)\n(.*?)^```$", re.M | re.S)
+_BLOCK = re.compile(r"^```(?:python|ts)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PAGES = (_CLIENTS.parent / "clients.md", _CLIENTS / "python" / "README.md")
 
 
