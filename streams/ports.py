@@ -41,6 +41,10 @@ class Embedder(Protocol):
         """Embed a batch. Empty text gives a zero row. Any length is accepted; the head of long text counts."""
         ...
 
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Embed what is looked for among texts that `embed` embedded; as these, unless a model tells them apart."""
+        return self.embed(texts)
+
 
 class TurnScorer(Protocol):
     """Risk of single turns, 0-1. Producers' own risks do not replace it where a model judges sessions."""

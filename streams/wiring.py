@@ -25,12 +25,15 @@ from streams.ports import AlertSink, Embedder, Judge, VectorStore
 from streams.settings import LlmSettings, NotifySettings, Settings
 
 if TYPE_CHECKING:
+    from streams.inference.e5 import E5Embedder
     from streams.inference.llm_answers import Llm
     from streams.inference.minilm import MiniLmEmbedder
     from streams.inference.summaries import Summariser
     from streams.inference.trained_scorer import TrainedScorer
     from streams.inference.wordllama import WordLlamaEmbedder
     from streams.roles.api import Beside
+
+    LocalEmbedder = type[WordLlamaEmbedder | MiniLmEmbedder | E5Embedder]
 
 RunRole = Callable[[Settings, asyncio.Event], Awaitable[None]]
 
@@ -48,7 +51,7 @@ def policy_of(settings: Settings) -> Policy:
     """
     policy = _policy_from(settings.policy_file)
     if policy.topics.similarity_threshold is None:
-        embedder = _stream_embedder(settings.vectors.embedder)
+        embedder = local_embedder(_folds_with(settings))
         topics = structs.replace(policy.topics, similarity_threshold=embedder.topic_similarity)
         policy = structs.replace(policy, topics=topics)
     if settings.scorer.kind == "trained" and policy.escalation.enabled and policy.escalation.model is None:
@@ -93,10 +96,11 @@ def embedder_of(settings: Settings) -> Embedder:
     Raises:
         ConfigurationError: A server is to embed, and it or its model is not named.
         EmbedderUnavailable: It is to say its model's dimension, and does not answer.
+        JarError: e5's model is not in the cache and cannot be fetched.
     """
     server = settings.vectors.embedding
     if settings.vectors.embedder != "openai":
-        return stream_embedder_of(settings)
+        return _loaded(settings.vectors.embedder)
     if not server.base_url or not server.model:
         raise ConfigurationError("vectors.embedder is openai: name vectors.embedding.base_url and …model")
     from streams.inference.openai_embedder import OpenAiEmbedder  # noqa: PLC0415 - extra `llm`
@@ -113,16 +117,25 @@ def embedder_of(settings: Settings) -> Embedder:
 
 def stream_embedder_of(settings: Settings) -> Embedder:
     """The embedder that folds sessions: always one in this process, which its roles share."""
-    return _loaded(settings.vectors.embedder)
+    return _loaded(_folds_with(settings))
+
+
+def _folds_with(settings: Settings) -> str:
+    """The name of that one: rules of sessions compare cosines with constants, which all of e5's exceed."""
+    return "minilm" if settings.vectors.embedder == "minilm" else "wordllama"
 
 
 @cache
 def _loaded(name: str) -> Embedder:
-    return _stream_embedder(name)()
+    return local_embedder(name)()
 
 
-def _stream_embedder(name: str) -> type[MiniLmEmbedder | WordLlamaEmbedder]:
-    """Its class; weights are loaded by making one."""
+def local_embedder(name: str) -> LocalEmbedder:
+    """Class of an embedder in this process; weights are loaded by making one."""
+    if name == "e5":
+        from streams.inference.e5 import E5Embedder  # noqa: PLC0415 - extra `e5`
+
+        return E5Embedder
     if name == "minilm":
         from streams.inference.minilm import MiniLmEmbedder  # noqa: PLC0415 - extra `minilm`
 

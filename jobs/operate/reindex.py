@@ -65,8 +65,8 @@ class Reindexed(Struct, frozen=True, kw_only=True):
 
 
 @with_examples(
-    "turntide ops reindex --embedder minilm",
-    "turntide ops reindex --embedder minilm --switch --output json",
+    "turntide ops reindex --embedder e5",
+    "turntide ops reindex --embedder e5 --switch --output json",
 )
 def reindex(
     *,

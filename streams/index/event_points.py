@@ -231,7 +231,7 @@ class Collection(Generic[_Event]):
         self, store: VectorStore, embedder: Embedder, query: str, where: Where, top_k: int
     ) -> list[tuple[_Event, float]]:
         """Events most like a query among the matching points, best first, each with its cosine; none without words."""
-        vectors = await asyncio.to_thread(embedder.embed, [query])
+        vectors = await asyncio.to_thread(embedder.embed_queries, [query])
         if not vectors.any():
             return []
         hits = await store.search(self.name, vectors[0], where=where, top_k=top_k)

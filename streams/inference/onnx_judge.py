@@ -1,4 +1,4 @@
-"""A text classifier in ONNX as a judge, in this process. Extra `minilm` (onnxruntime); works offline.
+"""A text classifier in ONNX as a judge, in this process. Extra `e5` (onnxruntime); works offline.
 
 Any export of a sequence classifier (transformers, optimum) will do: inputs `input_ids`, and if wanted `attention_mask`
 and `token_type_ids`, all int64 `(n_texts, n_tokens)`; one output of logits, `(n_texts, n_classes)`. Such a classifier
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 Activation = Literal["softmax", "sigmoid"]
 _KNOWN_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 _PROBE = ["A probe of the classifier.", "Another."]
-_INSTALL = "install the extra: `uv sync --extra minilm` or `pip install 'turntide[minilm]'`"
+_INSTALL = "install the extra: `uv sync --extra e5` or `pip install 'turntide[e5]'`"
 
 
 class OnnxJudge:

@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from models.errors import ConfigurationError, EmbedderUnavailable
 from streams.inference.llm_client import NotTheApi, judge, key_of
 from streams.inference.resilience import Blame, CallFailed, CallGuard, CallRetry
-from streams.ports import Vectors
+from streams.ports import Embedder, Vectors
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +35,7 @@ _SHORTEST_HEAD = 125
 _PROBE = "The quick brown fox jumps over the lazy dog."
 
 
-class OpenAiEmbedder:
+class OpenAiEmbedder(Embedder):
     """Texts to vectors of a model on a server; rows are scaled to unit length here.
 
     The thresholds belong to the model and are guesses until you measure them (`turntide lab eval topics` finds

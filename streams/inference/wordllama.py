@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from models.errors import ConfigurationError
-from streams.ports import Vectors
+from streams.ports import Embedder, Vectors
 
 HEAD_CHARS = 2_000
 """Characters of a text that are read; what a turn is about stands at its head."""
@@ -23,7 +23,7 @@ HEAD_TOKENS = 512
 """Tokens of the head that are pooled; fewer characters than HEAD_CHARS may already hold more."""
 
 
-class WordLlamaEmbedder:
+class WordLlamaEmbedder(Embedder):
     """Sum of the head's token vectors, scaled to unit length (the mean points the same way).
 
     Each text is pooled on its own, so its vector is bit for bit the same in any batch. White space around the head

@@ -39,7 +39,7 @@ class GuardServerSettings(ModelServerSettings):
 
 
 class ClassifierSettings(BaseModel):
-    """A text classifier in ONNX, where `judge.kind` is `onnx` (extra `minilm`, for onnxruntime)."""
+    """A text classifier in ONNX, where `judge.kind` is `onnx` (extra `e5`, for onnxruntime)."""
 
     model: Path | None = Field(None, description="The ONNX file.")
     tokenizer: Path | None = Field(None, description="Its tokenizer.json; none: beside the model.")

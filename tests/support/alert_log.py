@@ -120,7 +120,7 @@ class MemorySource(AlertSource):
 def kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """A data directory in which `POLICY` is kept, of a process without vectors."""
     monkeypatch.setattr("jobs.replay.alert.stream_embedder_of", lambda _: NoEmbedder())
-    monkeypatch.setattr("streams.wiring._stream_embedder", lambda _: NoEmbedder)
+    monkeypatch.setattr("streams.wiring.local_embedder", lambda _: NoEmbedder)
     settings = load_settings(topic_prefix=PREFIX, data_dir=folder)
     versions.keep(settings, POLICY, None, "rules")
     return settings

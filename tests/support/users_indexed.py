@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from models.events import EpisodeCompressed, FactChanged, UserMemoryChanged, UserOutput
 from models.text.words import words_of
 from streams.index.user_memory import UserMemory
-from streams.ports import VectorStore
+from streams.ports import Embedder, VectorStore
 from tests.support.user_driver import User
 
 MATTERS = ("databases", "boats", "bread", "visas", "taxes", "music")
 
 
-class MatterEmbedder:
+class MatterEmbedder(Embedder):
     """A direction for each matter that a text names; counts what it was asked to embed."""
 
     name = "matter"

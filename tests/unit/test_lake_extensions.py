@@ -9,10 +9,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from jobs.operate.broker.jars import KAFKA_VERSION, JarError, jar_name, kafka_jars, pinned
+from jobs.operate.broker.jars import KAFKA_VERSION, kafka_jars, pinned
 from models.errors import ConfigurationError
 from streams.archive import extensions
 from streams.archive.extensions import connected, literal
+from streams.maven import JarError, jar_name
 
 NAME = "sqlite_scanner"
 

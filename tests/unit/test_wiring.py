@@ -20,9 +20,11 @@ from tests.support.data_files import data_file
 from tests.support.fields import assert_fields
 
 
-@pytest.mark.parametrize("embedder", [WordLlamaEmbedder, MiniLmEmbedder])
-def test_topics_have_their_embedders_threshold(
-    monkeypatch: pytest.MonkeyPatch, embedder: type[WordLlamaEmbedder | MiniLmEmbedder]
+@pytest.mark.parametrize(
+    ("name", "embedder"), [("wordllama", WordLlamaEmbedder), ("minilm", MiniLmEmbedder), ("e5", WordLlamaEmbedder)]
+)
+def test_topics_have_the_threshold_of_the_embedder_that_folds(
+    monkeypatch: pytest.MonkeyPatch, name: str, embedder: type[WordLlamaEmbedder | MiniLmEmbedder]
 ) -> None:
     """The source's 0.7 belongs to other embeddings; nothing else changes by the embedder, and its weights stay away."""
 
@@ -30,7 +32,7 @@ def test_topics_have_their_embedders_threshold(
         raise AssertionError("a policy needs no weights")
 
     monkeypatch.setattr(embedder, "__init__", refuse)
-    policy = policy_of(load_settings(vectors={"embedder": embedder.name}, scorer={"kind": "rules"}))
+    policy = policy_of(load_settings(vectors={"embedder": name}, scorer={"kind": "rules"}))
 
     assert policy.topics.threshold == embedder.topic_similarity
     assert structs.replace(policy, topics=Policy().topics) == Policy()

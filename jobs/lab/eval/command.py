@@ -20,7 +20,7 @@ app = typer.Typer(
 )
 
 
-EmbedderName = StrEnum("EmbedderName", ["WORDLLAMA", "MINILM"])
+EmbedderName = StrEnum("EmbedderName", ["WORDLLAMA", "E5", "MINILM"])
 RetrievalFormat = StrEnum("RetrievalFormat", ["LOCOMO"])
 """Formats of conversations that come with questions and their evidence."""
 Data = Annotated[Path, typer.Option(help="Conversations with questions and the turns that answer them.")]
@@ -148,7 +148,7 @@ def extraction(
 @app.command(
     epilog=examples(
         "turntide lab eval topics",
-        "turntide lab eval topics locomo10.json --embedder minilm --output json",
+        "turntide lab eval topics locomo10.json --embedder e5 --output json",
         "turntide lab eval topics dialogues.jsonl --where label=benign",
     )
 )
@@ -182,7 +182,7 @@ def topics(
 @app.command(
     epilog=examples(
         "turntide lab eval retrieval --data locomo10.json",
-        "turntide lab eval retrieval --data locomo10.json --embedder minilm --output json",
+        "turntide lab eval retrieval --data locomo10.json --embedder e5 --output json",
         "turntide lab eval retrieval --data locomo10.json --limit-conversations 1",
     )
 )
@@ -211,7 +211,7 @@ def retrieval(
 @app.command(
     epilog=examples(
         "turntide lab eval context",
-        "turntide lab eval context --embedder minilm --output json",
+        "turntide lab eval context --embedder e5 --output json",
         "turntide lab eval context talks.jsonl --one-user --output csv",
     )
 )
@@ -236,7 +236,7 @@ def context(
 @app.command(
     epilog=examples(
         "turntide lab eval tiers --data locomo10.json",
-        "turntide lab eval tiers --data locomo10.json --embedder minilm --output json",
+        "turntide lab eval tiers --data locomo10.json --embedder e5 --output json",
     )
 )
 def tiers(

@@ -21,7 +21,8 @@ from models.policy import Policy
 from streams.inference.episode_embeddings import episode_vectors
 from streams.ports import Embedder
 
-DISTANCES = tuple(round(0.4 + 0.05 * n, 2) for n in range(11))
+DISTANCES = (*(n / 100 for n in range(12, 30, 2)), *(n / 100 for n in range(40, 95, 5)))
+"""The first ones for e5, whose cosines are all above 0.65."""
 NEAREST = 3
 """Episodes that retrieval gives (user memory, top 3)."""
 _ODD = 5
@@ -87,7 +88,7 @@ def _said(turn: Turn) -> Turn:
 def _report(
     asked: Sequence[LabelledQuestion], users: dict[str, _User], vectors: dict[str, Distances], embedder: Embedder
 ) -> Figures:
-    questions = embedder.embed([question.text for question in asked])
+    questions = embedder.embed_queries([question.text for question in asked])
     right: list[float] = []
     found: list[float] = []
     others, foreign = [np.empty(0, np.float32)], [np.empty(0, np.float32)]

@@ -32,8 +32,8 @@ from models.policy import Policy
 from models.policy.topic import SEED_SIMILARITY
 from streams.ports import Embedder, Vectors
 
-THRESHOLDS = tuple(n / 20 for n in range(1, 17))
-"""0.05 to 0.8."""
+THRESHOLDS = (*(n / 20 for n in range(1, 17)), *(n / 100 for n in range(82, 96, 2)))
+"""0.05 to 0.8; above it for e5, whose cosines are all above 0.65."""
 MERGE_SIMILARITIES = (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0)
 _NEVER = 1.0
 SEEDS_BONUS = 0.0

