@@ -131,7 +131,7 @@ class HistoryReader:
     async def segments(self, asked: SessionSegments) -> SegmentedSession:
         """Summaries of the session's parts, each of five turns or so, and what was said since the last of them."""
         session = await self._waiting.session(self._turns, asked)
-        newest = await SEGMENTS.latest(self._store, session._asdict(), asked.last, by="last_turn")
+        newest = await SEGMENTS.latest(self._store, session._asdict(), asked.last, by="event_offset")
         after = newest[0].last_turn if newest else -1
         return SegmentedSession(
             segments=[answered(SegmentAnswer, each) for each in newest[::-1]],
