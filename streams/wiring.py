@@ -340,10 +340,9 @@ async def _serving(settings: Settings, role: str) -> AsyncIterator[tuple[Embedde
     embedder, commands = embedder_of(settings), KafkaCommands(settings)
     store = await finished_store_of(settings, embedder)
     live = LivePage(settings, commands) if settings.live.enabled else None
-    erasures, audit = KafkaEraseRequests(settings), KafkaAudit(settings)
-    gateway = Gateway(settings, policy_of(settings))
+    erasures, gateway = KafkaEraseRequests(settings), Gateway(settings, policy_of(settings))
     writes: Beside = {"commands": commands, "writer": commands, "erasures": erasures, "gateway": gateway}
-    reads: Beside = {"audit": audit, "live": live, "archive": ArchivedTurns(settings)}
+    reads: Beside = {"audit": KafkaAudit(settings), "live": live, "archive": ArchivedTurns(settings)}
     try:
         async with taking_turns(settings, gateway, role) as taking:
             yield embedder, store, {**writes, **reads, "taking": taking}
