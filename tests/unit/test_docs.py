@@ -126,6 +126,7 @@ DOTTED = re.compile(r"`([a-z]\w*(?:\.\w+)+)(?:\(\))?`")
 OTHERS = re.compile(
     r"\.(?:v\d|py|json|jsonl|md|toml|html|ya?ml|txt|properties)$"  # events and files
     r"|\.(?:ms|bytes|ratio|factor)$"  # Kafka's settings
+    r"|^(?:gen_ai|llm|session|user|enduser|service|traceloop|openinference)\.(?!.*\()"  # OpenTelemetry's attributes
     r"|^(?:archive\.x|source\.partition|hh_harmless\.roc_auc|turntide\.marks)$"  # a pattern, a field, keys of others
 )
 
