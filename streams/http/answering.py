@@ -174,6 +174,13 @@ def max_body_bytes_of(scope: Scope) -> int | None:
     return route.max_body_bytes if isinstance(route, ServedRoute) else None
 
 
+def bodies_of(scope: Scope) -> tuple[str, ...]:
+    """Media types that a route takes where it is not JSON alone."""
+    route = scope[_MATCHED][0] if _MATCHED in scope else None
+    declared = route.declared if isinstance(route, ServedRoute) else None
+    return () if declared is None else declared.bodies
+
+
 class RequestMeasures:
     """ASGI middleware around everything else: how many requests came, and how long they took.
 

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from streams.http.answering import reach_of
+from streams.http.answering import bodies_of, reach_of
 from streams.http.problems import Problem
 from streams.http.security import (
     Caller,
@@ -265,18 +265,21 @@ def require_one_length(scope: Scope) -> None:
 
 
 def require_json(scope: Scope) -> None:
-    """Refuse a body of another media type: pages of other sites may send forms and texts without asking.
+    """Refuse a body that its route does not take: pages of other sites may send forms and texts without asking.
 
     Raises:
         Problem: 415.
     """
+    allowed = bodies_of(scope) or ("application/json",)
     kinds = _all(scope, b"content-type")
     has_body = bool(_all(scope, b"transfer-encoding")) or bool(set(_all(scope, b"content-length")) - {"0"})
-    if (kinds or has_body) and [each.partition(";")[0].strip().lower() for each in kinds] != ["application/json"]:
+    if (kinds or has_body) and [each.partition(";")[0].strip().lower() for each in kinds] not in [
+        [it] for it in allowed
+    ]:
         raise Problem(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             "unsupported_media_type",
-            "send the body with `Content-Type: application/json`, as `curl --json` does",
+            f"send the body with `Content-Type: {'` or `'.join(allowed)}`; `curl --json` sends JSON",
         )
 
 

@@ -146,6 +146,8 @@ def _operation(path: str, route: Route) -> dict[str, Any]:
     if route.body is not None:
         content = {_JSON: {"schema": _schema(route.body), "example": example_of(route.body)}}
         described["requestBody"] = {"required": True, "content": content}
+    if route.bodies:
+        described["requestBody"] = {"required": True, "content": {kind: {} for kind in route.bodies}}
     if route.reach == "token":
         described["security"] = [{"token": []}, {}]
     return described

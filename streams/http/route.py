@@ -67,6 +67,7 @@ class RouteRules(TypedDict, total=False):
     kept: bool
     also: Mapping[str, str]
     headers: Mapping[str, str]
+    bodies: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +93,7 @@ class Route:
         kept: Whether its path for older clients is no less right than the others.
         also: Other forms of its answer: an example by media type.
         headers: Flags that its answer says in headers: what each means, by its name.
+        bodies: Media types of a body that the function reads itself; none: `body` in JSON, if it has one.
     """
 
     group: Group
@@ -112,6 +114,7 @@ class Route:
     kept: bool = False
     also: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    bodies: tuple[str, ...] = ()
 
     @property
     def description(self) -> str:

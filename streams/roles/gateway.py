@@ -9,6 +9,7 @@ import structlog
 from models.errors import DeliveryFailed
 from models.policy import Policy
 from streams.gateway.gateway import Gateway
+from streams.gateway.otlp import OtlpRoutes
 from streams.gateway.routes import GatewayRoutes
 from streams.gateway.visible import IndexedNumbers
 from streams.http.answering import ServedRoute, served_routes
@@ -25,7 +26,8 @@ LOOK_EVERY_S = 2.0
 def turn_routes(gateway: Gateway, numbers: IndexedNumbers, settings: Settings) -> list[ServedRoute]:
     """Everything that takes turns over HTTP: bodies may be larger than of other routes."""
     most_bytes = settings.gateway.max_body_bytes
-    return served_routes(GatewayRoutes(gateway, numbers), max_body_bytes=most_bytes)
+    readers = GatewayRoutes(gateway, numbers), OtlpRoutes(gateway, max_bytes=most_bytes)
+    return served_routes(*readers, max_body_bytes=most_bytes)
 
 
 @asynccontextmanager

@@ -6,7 +6,12 @@ from pydantic import BaseModel, Field
 class GatewaySettings(BaseModel):
     """Turns over HTTP."""
 
-    max_body_bytes: int = Field(4 * 1024 * 1024, ge=1024, description="A larger request body gets 413 unread.")
+    max_body_bytes: int = Field(
+        16 * 1024 * 1024,
+        ge=1024,
+        description="A larger request body gets 413 unread, and so does OTLP that is larger unpacked. A batch "
+        "of 512 spans, which SDKs send at once, is several MiB where each repeats a history.",
+    )
     max_bytes_in_flight: int = Field(
         32 * 1024 * 1024,
         ge=1024 * 1024,
