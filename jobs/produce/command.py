@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, BinaryIO
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 import typer
@@ -38,6 +39,16 @@ class FormatName(StrEnum):
 
     AUTO = "auto"
     TURNTIDE = "turntide"
+    BATCH = "batch"
+    RESPONSES = "responses"
+    LANGSMITH = "langsmith"
+    LANGFUSE = "langfuse"
+    OPENINFERENCE = "openinference"
+    OTLP = "otlp"
+    CHATGPT = "chatgpt"
+    CLAUDE = "claude"
+    SLACK = "slack"
+    WHATSAPP = "whatsapp"
     OPENAI = "openai"
     SHAREGPT = "sharegpt"
     OASST = "oasst"
@@ -68,9 +79,14 @@ _HELP = "\n\n".join(
     "turntide produce locomo10.json --format locomo --speedup 3600 --shift-to-now",
     "zcat oasst.trees.jsonl.gz | turntide produce - --format oasst --limit 10000",
     "turntide produce dialogues.jsonl --app-id support --rate 500 --output json",
+    "turntide produce conversations.json --user-id me    # an export of ChatGPT or Claude",
+    "cat requests.jsonl results.jsonl | turntide produce - --format batch",
+    "turntide produce 'WhatsApp Chat.txt' --assistant Helpdesk --time-zone Europe/Oslo",
 )
 def produce(
-    file: Annotated[str, typer.Argument(help="JSON Lines or one JSON array; `-` is stdin.")],
+    file: Annotated[
+        str, typer.Argument(help="JSON Lines, a JSON array or object, CSV, Parquet or a chat's text; `-` is stdin.")
+    ],
     *,
     form: Annotated[
         FormatName, typer.Option("--format", help="Format; auto looks at the first line.")
@@ -108,6 +124,10 @@ def produce(
     keep_metadata: Annotated[
         bool, typer.Option("--keep-metadata", help="Keep a dialogue's further fields as metadata.")
     ] = False,
+    assistant: Annotated[
+        list[str] | None, typer.Option(help="Speaker of a chat of several who is the assistant; may be repeated.")
+    ] = None,
+    time_zone: Annotated[str, typer.Option(help="Zone of times that name none, e.g. Europe/Oslo.")] = "UTC",
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many turns.")] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Send lines as they stand, to try out bad input.")] = False,
     output: OutputOption = OutputFormat.TABLE,
@@ -124,6 +144,9 @@ def produce(
             app_id=app_id,
             user_id=user_id,
             keep_metadata=keep_metadata,
+            folder="" if file == _STDIN else Path(file).resolve().parent.name,
+            assistants=frozenset(assistant or ()),
+            zone=_zone(time_zone),
         ),
         format_name=None if form is FormatName.AUTO else form.value,
         end_sessions=end_sessions,
@@ -142,6 +165,13 @@ def produce(
 
 
 produce.__doc__ = _HELP
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise ConfigurationError(f"--time-zone {name} is no time zone: name one as Europe/Oslo or UTC") from error
 
 
 @contextmanager

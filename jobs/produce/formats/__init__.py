@@ -2,80 +2,24 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import BinaryIO
+from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from jobs.produce.formats import chats, datasets
-from jobs.produce.formats.filling import Filling, Malformed, reason_of
+from jobs.produce.formats import calls, chats, datasets, exports
+from jobs.produce.formats.documents import Documents
+from jobs.produce.formats.filling import Filling, Malformed, Transcript, reason_of
 from models.errors import ConfigurationError, InvalidRecord
 from models.events import InputEvent
 from models.wire.codec import UNDECODABLE
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_array = msgspec.json.Decoder(list[msgspec.Raw])
-
-
-class Documents:
-    """JSON documents of a stream, each with its line number (in an array: its place), from 1.
-
-    A stream that begins with `[` is one array and is read as a whole; any other is JSON Lines and is read line by
-    line, blank lines left out.
-
-    Attributes:
-        bytes_read: How far the stream has been given out, for progress.
-    """
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self.bytes_read = 0
-        self._documents = self._cut(stream)
-        self._first: tuple[int, bytes] | None = None
-
-    def first(self) -> bytes:
-        """The first document without taking it, empty for an empty stream."""
-        if self._first is None:
-            self._first = next(self._documents, None)
-        return b"" if self._first is None else self._first[1]
-
-    def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        """Give out the documents, once.
-
-        Raises:
-            ConfigurationError: The stream begins like an array and is none.
-        """
-        if self._first is not None:
-            yield self._first
-        yield from self._documents
-
-    def _cut(self, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-        for number, line in enumerate(stream, start=1):
-            self.bytes_read += len(line)
-            document = line.removeprefix(_BYTE_ORDER_MARK).strip() if number == 1 else line.strip()
-            if document.startswith(b"["):
-                self.bytes_read -= len(line)
-                yield from self._elements(document + stream.read())
-                return
-            if document:
-                yield number, document
-
-    def _elements(self, array: bytes) -> Iterator[tuple[int, bytes]]:
-        try:
-            elements = _array.decode(array)
-        except UNDECODABLE as error:
-            reason = "nested too deeply" if isinstance(error, RecursionError) else error
-            raise ConfigurationError(
-                f"the input begins with `[` and is no JSON array ({reason}): correct it, or give one JSON object a line"
-            ) from None
-        for number, element in enumerate(elements, start=1):
-            document = bytes(element)
-            self.bytes_read += len(document)
-            yield number, document
-
-
-Read = Callable[[bytes, int, Filling], Sequence[Sequence[InputEvent]]]
-"""A document, its place in the input and the filling -> its conversations, in order."""
+Read = Callable[[bytes, int, Filling], Sequence[Any]]
+"""A document, its place in the input and the filling -> its conversations, in order, or what `join` takes."""
+Join = Callable[[Sequence[Any], Filling], Iterator[Transcript]]
 
 
 class InputConversation(Struct, frozen=True):
@@ -90,45 +34,66 @@ class Format(Struct, frozen=True):
 
     Attributes:
         read: Makes conversations of a document.
-        marks: Fields that a document of this format has at its top level.
+        join: Makes conversations of what `read` found in the whole input; None: a document has whole ones.
         rule: What it is and how it is filled, for `--help`.
+        marks: Fields that a document of this format has at its top level; one set of them is enough.
         transcripts: A document holds whole conversations, which end with it.
         by_time: Its times lie far apart: conversations are sorted by their beginning before they are sent.
     """
 
     read: Read
-    marks: tuple[str, ...]
+    join: Join | None
     rule: str
+    marks: Sequence[Sequence[str]]
     transcripts: bool = True
     by_time: bool = False
 
 
-FORMATS: dict[str, Format] = {
-    "turntide": Format(chats.read_turntide, ("session_id", "timestamp"), chats.TURNTIDE_RULE, transcripts=False),
-    "openai": Format(chats.read_openai, ("messages",), chats.OPENAI_RULE),
-    "sharegpt": Format(chats.read_sharegpt, ("conversations",), chats.SHAREGPT_RULE),
-    "oasst": Format(datasets.read_oasst, ("message_tree_id", "prompt"), datasets.OASST_RULE, by_time=True),
-    "locomo": Format(datasets.read_locomo, ("sample_id", "conversation"), datasets.LOCOMO_RULE, by_time=True),
-    "dialogues": Format(chats.read_dialogue, ("turns",), chats.DIALOGUES_RULE),
+_READERS: dict[str, tuple[Read, Join | None]] = {
+    "turntide": (chats.read_turntide, None),
+    "batch": (calls.read_batch, calls.transcripts_of),
+    "responses": (calls.read_responses, calls.transcripts_of_chains),
+    "langsmith": (calls.read_langsmith, calls.transcripts_of),
+    "langfuse": (calls.read_langfuse, calls.transcripts_of),
+    "openinference": (calls.read_openinference, calls.transcripts_of),
+    "otlp": (calls.read_otlp, calls.transcripts_of),
+    "chatgpt": (exports.read_chatgpt, None),
+    "claude": (exports.read_claude, None),
+    "slack": (exports.read_slack, exports.transcripts_of),
+    "whatsapp": (exports.read_whatsapp, exports.transcripts_of),
+    "openai": (chats.read_openai, None),
+    "sharegpt": (chats.read_sharegpt, None),
+    "oasst": (datasets.read_oasst, None),
+    "locomo": (datasets.read_locomo, None),
+    "dialogues": (chats.read_dialogue, None),
 }
+_TABLE = tomllib.loads(Path(__file__).with_name("formats.toml").read_text("utf-8"))
+FORMATS = {name: Format(*_READERS[name], **row) for name, row in _TABLE.items()}
+"""By name, in the order in which they are told apart."""
+_MOST_FIELDS = 8
 
 
 def detect(document: bytes) -> str:
     """Name of the format that the document's top-level fields show.
 
     Raises:
-        ConfigurationError: It shows none.
+        ConfigurationError: It shows none; says what it looks like, and what each format takes.
     """
     try:
-        fields = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
+        fields = msgspec.json.decode(document, type=dict[str, msgspec.Raw]).keys()
+        named = [name for name in fields if name.isidentifier()][:_MOST_FIELDS]
+        looks = f"a JSON object with the fields {', '.join(named)}" if fields else "a JSON object without fields"
     except UNDECODABLE:
-        fields = {}
+        fields, looks = {}.keys(), "no JSON object, no table and no chat's text"
     for name, form in FORMATS.items():
-        if fields.keys() >= set(form.marks):
+        if any(fields >= set(marks) for marks in form.marks):
             return name
+    taken = "; ".join(
+        f"{name} {' or '.join('+'.join(marks) for marks in form.marks)}" for name, form in FORMATS.items()
+    )
     raise ConfigurationError(
-        f"the first line shows none of the formats {', '.join(FORMATS)}: name one with --format, or see "
-        "`turntide produce --help` for what each looks like"
+        f"the first line shows none of the formats: it is {looks}. Each is told by fields of its own: {taken}. Name "
+        "one with --format, or see `turntide produce --help` for what each looks like"
     )
 
 
@@ -156,15 +121,29 @@ def conversations(
 def _each(
     form: Format, documents: Iterable[tuple[int, bytes]], filling: Filling
 ) -> Iterator[InputConversation | Malformed]:
+    whole, line = list[Any](), 1
     for line, document in documents:
-        try:
-            found = form.read(document, line, filling)
-        except (msgspec.DecodeError, UnicodeDecodeError, InvalidRecord) as error:
-            yield Malformed(line, reason_of(error))
-        except RecursionError:
-            yield Malformed(line, "nested too deeply")
+        found = _read(lambda: form.read(document, line, filling), line)  # noqa: B023 - called here
+        if isinstance(found, Malformed):
+            yield found
+        elif form.join is not None:
+            whole.extend(found)
         else:
             yield from (InputConversation(line, events) for events in found if events)
+    for each in form.join(whole, filling) if form.join is not None else ():
+        turns = _read(lambda: filling.turns(each.session_id, each.said, user_id=each.user_id, app_id=each.app_id), line)  # noqa: B023
+        yield turns if isinstance(turns, Malformed) else InputConversation(line, turns)
+
+
+def _read(reading: Callable[[], Sequence[Any]], line: int) -> Sequence[Any] | Malformed:
+    try:
+        return reading()
+    except (msgspec.MsgspecError, UnicodeDecodeError, InvalidRecord) as error:
+        return Malformed(line, reason_of(error))
+    except (KeyError, TypeError, AttributeError) as error:
+        return Malformed(line, f"it has not the form of its kind ({type(error).__name__})")
+    except RecursionError:
+        return Malformed(line, "nested too deeply")
 
 
 __all__ = ["FORMATS", "Documents", "Filling", "Format", "InputConversation", "Malformed", "conversations", "detect"]

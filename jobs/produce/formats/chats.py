@@ -15,16 +15,6 @@ from jobs.produce.formats.filling import FileMessage, Filling, check_content
 from models.events import DEFAULT_APP, ControlEvent, Identifier, InputEvent, Scalar, Turn
 from models.messages.openai import ChatMessage, parts_of
 
-OPENAI_RULE = (
-    '{"messages": [{"role", "content"}]} a line, with optional session_id or id, user_id or user, app_id; turns as of '
-    "POST /v1/turns: text parts are joined, others named, each call is a turn"
-)
-SHAREGPT_RULE = '{"conversations": [{"from": "human"|"gpt"|…, "value"}]} a line or in one array; id, system optional'
-DIALOGUES_RULE = (
-    '{"session_id", "turns": [{"role", "content"}]} a line; a turn may have turn, risk, timestamp, the line user_id '
-    "and app_id; other scalars of the line are left out unless --keep-metadata"
-)
-
 
 class _OpenAiConversation(Struct):
     messages: list[ChatMessage]
@@ -104,11 +94,6 @@ def _beside(document: bytes) -> dict[str, Scalar] | None:
     }
     return scalars or None
 
-
-TURNTIDE_RULE = (
-    "a turn or control event a line, as on turns.v1; lines of several sessions may alternate; only app_id and "
-    "user_id may be missing"
-)
 
 _turn = msgspec.json.Decoder(Turn)
 _line = msgspec.json.Decoder(dict[str, Any])

@@ -16,11 +16,6 @@ from jobs.produce.formats.filling import FileMessage, Filling
 from models.errors import InvalidRecord
 from models.events import Identifier, Turn
 
-OASST_RULE = (
-    "a message tree a line; every path from the prompt to a leaf is one session <tree id>/<leaf id>, so turns near the "
-    "root occur in several; times and the prompt's user are taken where given"
-)
-
 
 class _OasstMessage(Struct):
     message_id: str
@@ -64,12 +59,6 @@ def _paths(root: _OasstMessage) -> Iterator[list[_OasstMessage]]:
             yield path
         waiting.extend([*path, reply] for reply in reversed(replies))
 
-
-LOCOMO_RULE = (
-    'a sample a line or in one array; each dated session_N is one session "<sample_id>/session_N"; speaker_a is the '
-    "user, speaker_b the assistant; the content is `speaker: text [image caption]`; one minute per turn from the "
-    "session's date; all sessions of a sample have one user; dia_id and blip_caption go into the metadata"
-)
 
 _MINUTE = timedelta(minutes=1)
 _DATE_FORMAT = "%I:%M %p on %d %B, %Y"

@@ -5,8 +5,8 @@ The rules, the same for every conversation format:
 * **session id** missing: `<file name without suffix>-<position in the file>`; the same file gives the same ids.
 * **user id** missing: `--user-id`, else `user-<session id>`; **app id** missing: `--app-id`.
 * **turn number** missing: position in the session, from 0.
-* **time** missing: five seconds after the turn before; a session without any begins at `--start`, and without
-  that ends at the moment of the call, so that no turn lies in the future.
+* **time** without a zone: of `--time-zone`, else UTC; missing: five seconds after the turn before; a session without
+  any begins at `--start`, and without that ends at the moment of the call, so that no turn lies in the future.
 * **role** names of other tools are mapped (`human` and `prompter` are users, `gpt` and `model` assistants, …).
 """
 
@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from models.errors import InvalidRecord
 from models.events import MAX_CONTENT_BYTES, Identifier, Ratio, Role, Scalar, Turn, TurnNumber
+from models.events.fields import MessageId
 from models.events.ids import named_id
 
 TURN_INTERVAL = timedelta(seconds=5)
@@ -54,6 +56,17 @@ class FileMessage(Struct, frozen=True, kw_only=True):
     turn: TurnNumber | None = None
     risk: Ratio | None = None
     metadata: dict[str, Scalar] | None = None
+    user_id: Identifier | None = None
+    message_id: MessageId | None = None
+
+
+class Transcript(NamedTuple):
+    """What was said in one session, told together after a whole input was read."""
+
+    session_id: str
+    said: Sequence[FileMessage]
+    user_id: str | None = None
+    app_id: str | None = None
 
 
 class Filling(Struct, frozen=True, kw_only=True):
@@ -66,6 +79,9 @@ class Filling(Struct, frozen=True, kw_only=True):
         app_id: For turns that name none.
         user_id: For turns that name none; None: derived from the session id.
         keep_metadata: Whether further scalars beside a conversation become its turns' metadata.
+        folder: Name of the folder that the input is in; empty: none.
+        assistants: Speakers of chats of several who are the assistant.
+        zone: Of times that name none.
     """
 
     source: str
@@ -74,6 +90,9 @@ class Filling(Struct, frozen=True, kw_only=True):
     app_id: Identifier = "default"
     user_id: Identifier | None = None
     keep_metadata: bool = False
+    folder: str = ""
+    assistants: frozenset[str] = frozenset()
+    zone: tzinfo = UTC
 
     def session_id(self, position: int) -> str:
         """Id of the conversation at this place of the input.
@@ -99,8 +118,8 @@ class Filling(Struct, frozen=True, kw_only=True):
         app = app_id or self.app_id
         return [
             Turn(
-                session_id=session_id,
-                user_id=user,
+                session_id=_short(session_id),
+                user_id=_short(message.user_id or user),
                 app_id=app,
                 turn=position if message.turn is None else message.turn,
                 role=_role(message.role, position),
@@ -108,6 +127,7 @@ class Filling(Struct, frozen=True, kw_only=True):
                 timestamp=time,
                 risk=message.risk,
                 metadata=message.metadata,
+                message_id=message.message_id,
             )
             for position, (message, time) in enumerate(zip(said, self._times(said), strict=True))
         ]
@@ -117,7 +137,7 @@ class Filling(Struct, frozen=True, kw_only=True):
         time = self._begin(said)
         for message in said:
             if message.timestamp is not None:
-                time = in_utc(message.timestamp)
+                time = in_utc(message.timestamp, self.zone)
             times.append(time)
             time += TURN_INTERVAL
         return times
@@ -126,13 +146,13 @@ class Filling(Struct, frozen=True, kw_only=True):
         """Time of the first message, counted back from the first that has one."""
         for position, message in enumerate(said):
             if message.timestamp is not None:
-                return in_utc(message.timestamp) - position * TURN_INTERVAL
+                return in_utc(message.timestamp, self.zone) - position * TURN_INTERVAL
         return self.start or self.now - max(0, len(said) - 1) * TURN_INTERVAL
 
 
-def in_utc(time: datetime) -> datetime:
-    """An aware time in UTC; one without a zone is taken as UTC."""
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+def in_utc(time: datetime, zone: tzinfo = UTC) -> datetime:
+    """An aware time in UTC; one without a zone is of this one."""
+    return (time.replace(tzinfo=zone) if time.tzinfo is None else time).astimezone(UTC)
 
 
 def reason_of(error: Exception) -> str:
@@ -142,7 +162,7 @@ def reason_of(error: Exception) -> str:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= _MAX_ID_CHARACTERS else named_id(name)
+    return name if len(name) <= _MAX_ID_CHARACTERS and name.isprintable() else named_id(name)
 
 
 def _role(name: str, position: int) -> Role:
