@@ -32,8 +32,10 @@ class RetrievalPolicy(PolicySection, frozen=True, kw_only=True):
     """What a turn gets, in standard deviations, that begins with the name of the one speaker the question names
     ("Anna: …"). 1 to 1.8 raise recall@10 of questions over several turns by 4 to 6 points; questions about the wrong
     person, which have no answer, lose 1 to 2."""
-    reranked: Annotated[int, Meta(ge=0, le=200)] = 20
-    """Best turns that are read to see who speaks; more change nothing."""
+    reranked: Annotated[int, Meta(ge=0, le=1_000)] = 150
+    """Best turns that are read and ranked anew; 95 % of what answers questions is among them."""
+    learned: bool = True
+    """Whether turns are ranked anew by weights trained with the embedder, where it has some; else by the formula."""
     session_sum_weight: Ratio = 0.1
     """A session's score is that of its best turn plus this share of the sum over its turns."""
 

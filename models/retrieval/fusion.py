@@ -20,7 +20,6 @@ What did not help: fewer turns of a session of which some were taken (down to 41
 asked again (-1.5 to +0.5), a turn's own score counted twice, the sum over a session in place of its best.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import sqrt
@@ -148,28 +147,16 @@ def beside(hits: Iterable[Place], reach: int) -> dict[Place, Place]:
     return brought
 
 
-_NAMED = re.compile(r"\s*([^\W\d_][\w.' -]{0,39}):\s")
-"""A name at the very beginning of a turn, and a colon."""
+def named_speakers(query: str, speakers: Iterable[str]) -> set[str]:
+    """Speakers, folded, whom a question names. "John's dog" is John's."""
+    asked = f" {' '.join(words_of(fold_text(query)))} ".replace("'s ", " ")
+    return {speaker for speaker in set(speakers) if speaker and f" {' '.join(words_of(speaker))} " in asked}
 
 
-def speaker_of(content: str) -> str:
-    """Name that a turn begins with, folded; empty where there is none.
-
-    >>> speaker_of("Anna: at six?"), speaker_of("see https://example.org: it works")
-    ('anna', '')
-    """
-    named = _NAMED.match(content)
-    return fold_text(named[1]).strip() if named else ""
-
-
-def speaker_bonuses(query: str, contents: Sequence[str], bonus: float) -> list[float]:
+def speaker_bonuses(query: str, speakers: Sequence[str], bonus: float) -> list[float]:
     """What each turn gets for being said by whom the query names.
 
     Nothing where the query names none of the speakers, or more than one: then it is about both.
     """
-    speakers = [speaker_of(content) for content in contents]
-    asked = f" {' '.join(words_of(fold_text(query)))} "
-    # "John's dog" is John's.
-    asked = asked.replace("'s ", " ")
-    named = {speaker for speaker in set(speakers) if speaker and f" {' '.join(words_of(speaker))} " in asked}
+    named = named_speakers(query, speakers)
     return [bonus if len(named) == 1 and speaker in named else 0.0 for speaker in speakers]

@@ -71,8 +71,17 @@ def terms(text: str) -> list[int]:
     >>> terms("She was painting Anna's sunrises!") == terms("paint ANNA, sunrise")
     True
     """
-    found = map(_ids_of_words.__getitem__, _WORD.findall(fold_text(text)))
-    return [term for ids in found for term in ids]
+    return terms_of(words_in(text))
+
+
+def words_in(text: str) -> list[str]:
+    """The text's words as `terms` takes them: folded, in order."""
+    return _WORD.findall(fold_text(text))
+
+
+def terms_of(words: Iterable[str]) -> list[int]:
+    """Ids of the terms of words, as `terms` gives them."""
+    return [term for ids in map(_ids_of_words.__getitem__, words) for term in ids]
 
 
 def document_vector(text: str) -> SparseVector:

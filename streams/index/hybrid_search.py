@@ -10,21 +10,23 @@ whole app 19 ms, as both searches look at all turns.
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from operator import itemgetter
-from typing import TypeVar
+from itertools import islice
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from models.events import EpisodeCompressed, SessionName
 from models.policy.retrieval import RetrievalPolicy
 from models.retrieval import fusion
-from models.retrieval.fusion import Place, speaker_bonuses
+from models.retrieval.fusion import Place
 from models.retrieval.lexical import query_vector
+from models.retrieval.ranker import CandidateTurn, Ranker, StoreScores, ranker_of
 from streams.index.collections import EPISODES, TURNS, RememberedTurn, turn_key, turn_of_key
-from streams.index.event_points import Collection
-from streams.ports import Condition, Embedder, PayloadValue, SearchHit, VectorStore, Where
+from streams.index.event_points import Collection, Payload
+from streams.index.turn_traits import candidate_of
+from streams.ports import Condition, Embedder, SearchHit, VectorStore, Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class Scope:
 
 
 _Event = TypeVar("_Event", bound=Struct)
+_DENSE_TIMES = 4
+"""More cosines than are ranked by: the ranker looks at those of neighbours, too."""
 
 
 class Ranking(StrEnum):
@@ -79,10 +83,31 @@ class Ranking(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FoundTurn:
-    """A turn with its fused score: the higher the better, comparable within one answer only."""
+    """A turn with its score: the higher the better, comparable within one answer only.
+
+    Attributes:
+        signals: What each signal of the ranker gave; together the score. Empty where the formula ranks.
+    """
 
     turn: RememberedTurn
     score: float
+    signals: Mapping[str, float] = field(default_factory=dict)
+
+
+class TurnCandidates(NamedTuple):
+    """Turns that may answer, by the formula of `fusion`, best first.
+
+    Attributes:
+        turns: What the ranker looks at.
+        scores: What the store's rankings say.
+        formula: Scores by the formula alone.
+        payloads: Of each.
+    """
+
+    turns: list[CandidateTurn]
+    scores: StoreScores
+    formula: list[float]
+    payloads: list[Payload]
 
 
 class HybridSearch:
@@ -97,31 +122,50 @@ class HybridSearch:
         self._store = store
         self._embedder = embedder
         self._policy = policy or RetrievalPolicy()
+        self._ranker: Ranker | None = ranker_of(embedder.name) if self._policy.learned else None
 
     async def turns(self, query: str, scope: Scope, top_k: int) -> list[FoundTurn]:
         """Turns that answer the query, best first."""
-        scores, own = await self._ranked_turns(query, scope, top_k)
-        best, payloads = fusion.ranked(fusion.lifted(scores, own, self._policy)), dict[str, dict[str, PayloadValue]]()
-        asked, wanted = 0, max(top_k, self._policy.reranked)
+        found = await self.candidates(query, scope, top_k)
+        if self._ranker is None:
+            bonuses = fusion.speaker_bonuses(query, [each.speaker for each in found.turns], self._policy.speaker_bonus)
+            scores = {row: score + bonus for row, (score, bonus) in enumerate(zip(found.formula, bonuses, strict=True))}
+            best = fusion.ranked(scores)[:top_k]
+            return [FoundTurn(TURNS.event_of(found.payloads[row]), score) for row, score in best]
+        return [
+            FoundTurn(TURNS.event_of(found.payloads[each.row]), each.score, each.contributions)
+            for each in self._ranker.rank(query, found.turns, found.scores)[:top_k]
+        ]
+
+    async def candidates(self, query: str, scope: Scope, top_k: int) -> TurnCandidates:
+        """Turns that may answer the query: at least `top_k`, and as many as are ranked anew."""
+        lexical, dense = await self._rankings(TURNS.name, query, scope.where(), top_k, dense_times=_DENSE_TIMES)
+        near = _by_place(dense)
+        nearest = dict(islice(near.items(), max(self._policy.candidates, top_k)))
+        fused, average = fusion.fuse(_by_place(lexical), nearest, self._policy)
+        scores = StoreScores(fused, fusion.carried(fused, average, self._policy), near)
+        best = fusion.ranked(fusion.lifted(scores.carried, fused, self._policy))
+        read, wanted = list[tuple[Place, float, Payload]](), max(top_k, self._policy.reranked)
+        asked = 0
         # Some places beside a turn that was found are empty: a session has an end.
-        while len(payloads) < wanted and asked < len(best):
-            keys = [turn_key(*place) for place, _ in best[asked : asked + wanted + self._policy.neighbour_reach]]
-            payloads |= await self._store.read(TURNS.name, keys, where=scope.where())
-            asked += len(keys)
-        read = ((payloads.get(turn_key(*place)), score) for place, score in best[:asked])
-        found = [(str(payload["content"]), score, payload) for payload, score in read if payload is not None]
-        bonuses = speaker_bonuses(query, [content for content, _, _ in found], self._policy.speaker_bonus)
-        reranked = sorted(
-            [(score + bonus, payload) for (_, score, payload), bonus in zip(found, bonuses, strict=True)],
-            key=itemgetter(0),
-            reverse=True,
+        while len(read) < wanted and asked < len(best):
+            part = best[asked : asked + wanted - len(read) + self._policy.neighbour_reach]
+            payloads = await self._store.read(TURNS.name, [turn_key(*place) for place, _ in part], where=scope.where())
+            read += [(place, score, payloads[key]) for place, score in part if (key := turn_key(*place)) in payloads]
+            asked += len(part)
+        return TurnCandidates(
+            [candidate_of(place, payload) for place, _, payload in read],
+            scores,
+            [score for _, score, _ in read],
+            [payload for _, _, payload in read],
         )
-        return [FoundTurn(TURNS.event_of(payload), score) for score, payload in reranked[:top_k]]
 
     async def sessions(self, query: str, scope: Scope, top_k: int) -> list[tuple[SessionName, float]]:
         """Sessions that speak of the query, best first, each with its score."""
-        scores, own = await self._ranked_turns(query, scope, top_k)
-        of_turns = {place: scores[place] for place in own}
+        lexical, dense = await self._rankings(TURNS.name, query, scope.where(), top_k)
+        fused, average = fusion.fuse(_by_place(lexical), _by_place(dense), self._policy)
+        carried = fusion.carried(fused, average, self._policy)
+        of_turns = {place: carried[place] for place in fused}
         return fusion.ranked(fusion.of_sessions(of_turns, self._policy))[:top_k]
 
     async def episodes(self, query: str, scope: Scope, top_k: int) -> list[tuple[EpisodeCompressed, float]]:
@@ -152,18 +196,10 @@ class HybridSearch:
         by: Ranking = Ranking.HYBRID,
     ) -> list[tuple[str, float]]:
         """Keys of points that answer the query, best first, each with its score: fused, or that of the one ranking."""
-        lexical, dense = await self._rankings(collection, query, where, top_k, by)
+        lexical, dense = await self._rankings(collection, query, where, top_k, by=by)
         if by is Ranking.HYBRID:
             lexical, _ = fusion.fuse(lexical, dense, self._policy)
         return fusion.ranked(dense if by is Ranking.SEMANTIC else lexical)[:top_k]
-
-    async def _ranked_turns(
-        self, query: str, scope: Scope, top_k: int
-    ) -> tuple[dict[Place, float], dict[Place, float]]:
-        """Scores of turns with what their neighbours give, and those without of the turns that a ranking has."""
-        lexical, dense = await self._rankings(TURNS.name, query, scope.where(), top_k)
-        fused, average = fusion.fuse(_by_place(lexical), _by_place(dense), self._policy)
-        return fusion.carried(fused, average, self._policy), fused
 
     async def _rankings(
         self,
@@ -171,16 +207,18 @@ class HybridSearch:
         query: str,
         where: Where,
         top_k: int,
+        *,
         by: Ranking = Ranking.HYBRID,
+        dense_times: int = 1,
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """BM25 and cosines of the best points of each ranking that is asked for, by key."""
+        """BM25 and cosines of the best points of each ranking, by key, best first; so many times as many cosines."""
         most = max(self._policy.candidates, top_k)
         words = near = None
         if by is not Ranking.KEYWORD:
             # Embedded first, not meanwhile: threads that want the interpreter at once cost more than they save.
-            vector = (await asyncio.to_thread(self._embedder.embed, [query]))[0]
+            vector = (await asyncio.to_thread(self._embedder.embed_queries, [query]))[0]
             if vector.any():
-                near = self._store.search(collection, vector, where=where, top_k=most, fields=())
+                near = self._store.search(collection, vector, where=where, top_k=most * dense_times, fields=())
         if by is not Ranking.SEMANTIC:
             words = self._store.search(collection, query_vector(query), where=where, top_k=most, fields=())
         lexical, dense = await asyncio.gather(_scores(words), _scores(near))

@@ -11,8 +11,9 @@ from models.errors import AmbiguousApp
 from models.events import DEFAULT_APP, Position, Role, SessionName, TopicChanged, Turn
 from models.retrieval.fusion import Place
 from streams.index.collections import CORRECTIONS, TOPICS, TURNS, RememberedTopic, RememberedTurn, turn_key
-from streams.index.event_points import Collection
-from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore, Where
+from streams.index.event_points import Collection, Payload
+from streams.index.turn_traits import trait_fields
+from streams.ports import Condition, Embedder, Point, Vectors, VectorStore, Where
 
 _LARGEST_TURN = _LARGEST_OFFSET = 2**53
 _NEAR_TURNS = 8
@@ -163,7 +164,7 @@ def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _point(turn: Turn, vector: Vectors, risk: float | None, place: Position | None) -> Point:
-    extra: dict[str, PayloadValue] = {"risk": turn.risk if turn.risk is not None else risk}
+    extra: Payload = {"risk": turn.risk if turn.risk is not None else risk, **trait_fields(turn)}
     if place is None:
         return TURNS.point(turn, None, vector, extra=extra)
     return TURNS.point(turn, place.offset, vector, extra={**extra, "partition": place.partition})

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from models.events import SessionName
 from models.policy.retrieval import RetrievalPolicy
-from models.retrieval.fusion import Place, carried, fuse, lifted, of_sessions, ranked, speaker_bonuses, speaker_of
+from models.retrieval.fusion import Place, carried, fuse, lifted, of_sessions, ranked, speaker_bonuses
 from models.retrieval.lexical import AVERAGE_TERMS, K1, date_words, document_vector, query_vector, terms
 from models.retrieval.lexical import B as LENGTH_SHARE
+from models.retrieval.traits import speaker_of
 from tests.support.data_files import data_file
 
 POLICY = RetrievalPolicy()
@@ -130,7 +131,7 @@ SAID = ["Anna: I like tea.", "John: I like tea too.", "Tea for me."]
 @pytest.mark.parametrize(("query", "bonuses"), data_file("speakers")["asked"])
 def test_turns_of_the_one_who_is_named_are_lifted(query: str, bonuses: list[float]) -> None:
     """Of one speaker only; a question about two is about both."""
-    assert speaker_bonuses(query, SAID, 1.5) == bonuses
+    assert speaker_bonuses(query, [speaker_of(each) for each in SAID], 1.5) == bonuses
 
 
 LONGEST_TURN = 256 * 1024

@@ -4,7 +4,8 @@ The turns go into an index of their own (Qdrant Edge), as the index role writes 
 through `streams.index.hybrid_search.HybridSearch` over it.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import AsyncIterator, Hashable, Sequence
+from contextlib import asynccontextmanager
 from statistics import mean
 from time import perf_counter
 from typing import TypeVar
@@ -18,7 +19,7 @@ from jobs.lab.eval.user_index import index_user, own_store
 from jobs.shared.output import Progress
 from models.policy import Policy
 from streams.index.hybrid_search import HybridSearch, Scope
-from streams.ports import Embedder
+from streams.ports import Embedder, VectorStore
 
 DEPTHS = (5, 10, 20)
 GROUPS = ("1-4", "1-5", "1", "2", "3", "4", "5")
@@ -49,9 +50,7 @@ async def measure(dialogues: Dialogues, embedder: Embedder, policy: Policy, prog
     `turns` has the recall of evidence turns by group of categories, `sessions` of the sessions in which they stand;
     groups without a question are missing. `query_ms` is one search for turns, in-process.
     """
-    async with own_store(embedder) as store:
-        for first in range(0, len(dialogues.turns), _AT_ONCE):
-            await index_user(store, embedder, dialogues.turns[first : first + _AT_ONCE], [], first)
+    async with index_all(dialogues, embedder) as store:
         search, answers = HybridSearch(store, embedder, policy.retrieval), list[QuestionResult]()
         for number, question in enumerate(dialogues.questions, 1):
             answers.append(await _asked(search, question))
@@ -68,6 +67,15 @@ async def measure(dialogues: Dialogues, embedder: Embedder, policy: Policy, prog
         "sessions": sessions,
         "query_ms": query_times(answers),
     }
+
+
+@asynccontextmanager
+async def index_all(dialogues: Dialogues, embedder: Embedder) -> AsyncIterator[VectorStore]:
+    """An index with all turns, which goes at the end."""
+    async with own_store(embedder) as store:
+        for first in range(0, len(dialogues.turns), _AT_ONCE):
+            await index_user(store, embedder, dialogues.turns[first : first + _AT_ONCE], [], first)
+        yield store
 
 
 async def _asked(search: HybridSearch, question: LabelledQuestion) -> QuestionResult:

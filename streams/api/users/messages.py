@@ -105,6 +105,7 @@ class SearchMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     app_id: AppId | None = None
     kind: SearchKind = "turns"
     top_k: TopK = 10
+    explain: Annotated[bool, Meta(description="Whether each turn says what its score is made of.")] = False
 
 
 class OfUser(Struct, frozen=True, kw_only=True):
@@ -237,12 +238,14 @@ class AssembledContext(Struct, frozen=True, kw_only=True):
     injection_point: InjectionPoint | UnsetType = UNSET
 
 
-class TurnHit(Struct, frozen=True, kw_only=True):
+class TurnHit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A turn that was found."""
 
     score: float
-    """Fused; comparable within one answer only."""
+    """Comparable within one answer only."""
     turn: TurnAnswer
+    signals: dict[str, float] | None = None
+    """With `explain`: what each signal of the ranking gave, together the score. None: the formula ranked."""
 
 
 class EpisodeHit(Struct, frozen=True, kw_only=True):

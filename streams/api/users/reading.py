@@ -245,7 +245,15 @@ class MemoryReader:
             )
         found = await self._search.turns(body.query, scope, body.top_k)
         mine = [each for each in found if asked_by.may_read(each.turn.app_id)]
-        return Found(turns=[TurnHit(score=each.score, turn=answered(TurnAnswer, each.turn)) for each in mine], **fresh)
+        hits = [
+            TurnHit(
+                score=each.score,
+                turn=answered(TurnAnswer, each.turn),
+                signals={**each.signals} if body.explain and each.signals else None,
+            )
+            for each in mine
+        ]
+        return Found(turns=hits, **fresh)
 
     @_USERS.get("/users/{user_id:path}/facts", "list_user_facts", audits="text_read", headers=HEADERS)
     async def facts(self, asked: UserFacts) -> RouteAnswer[list[FactAnswer]]:
