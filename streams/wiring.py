@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +20,8 @@ from models.errors import ConfigurationError
 from models.policy import Policy, load_policy
 from models.risk.scorer import RuleScorer
 from streams.index.generations import GenerationStore, require_finished
-from streams.ports import AlertSink, Embedder, Judge, VectorStore
-from streams.settings import LlmSettings, NotifySettings, Settings
+from streams.ports import Embedder, Judge, VectorStore
+from streams.settings import LlmSettings, Settings
 
 if TYPE_CHECKING:
     from streams.inference.e5 import E5Embedder
@@ -217,29 +216,6 @@ def judge_of(settings: Settings) -> Judge | None:
     )
 
 
-def sinks_of(notify: NotifySettings, *, hold: timedelta | None = None) -> list[AlertSink]:
-    """A sink for each address that is set; none is fine, alerts are on the topic all the same.
-
-    `hold`: how long an Alertmanager keeps an alert that nobody mentions again; None: as ever.
-
-    Raises:
-        ConfigurationError: The webhook's secret is none.
-    """
-    from streams.notify.alertmanager import API_PATH, HOLD, AlertmanagerSink  # noqa: PLC0415
-    from streams.notify.delivery import Poster  # noqa: PLC0415
-    from streams.notify.webhook import WebhookSink, secret_bytes  # noqa: PLC0415
-
-    sinks: list[AlertSink] = []
-    if notify.webhook_url is not None:
-        secret = notify.webhook_secret
-        key = None if secret is None else secret_bytes(secret.get_secret_value())
-        sinks.append(WebhookSink(Poster(WebhookSink.name, notify.webhook_url), key))
-    if notify.alertmanager_url is not None:
-        url = notify.alertmanager_url.rstrip("/") + API_PATH
-        sinks.append(AlertmanagerSink(Poster(AlertmanagerSink.name, url), hold=HOLD if hold is None else hold))
-    return sinks
-
-
 def vector_store_of(settings: Settings, embedder: Embedder) -> VectorStore:
     """A Qdrant server if one is named, else Qdrant Edge under the data directory; the generation that serves."""
     store, generation = _whole_store(settings, embedder), settings.vectors.generation
@@ -394,9 +370,9 @@ async def run_archive(settings: Settings, stop: asyncio.Event) -> None:
 
 async def run_notify(settings: Settings, stop: asyncio.Event) -> None:
     """Deliver alerts to the configured sinks."""
-    from streams.notify import relay  # noqa: PLC0415
+    from streams.notify import relay, sinks  # noqa: PLC0415
 
-    await relay.run(settings, sinks_of(settings.notify), stop=stop)
+    await relay.run(settings, sinks.sinks_of(settings.notify), stop=stop)
 
 
 ROLES: Mapping[str, RunRole] = {

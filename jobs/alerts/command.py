@@ -28,9 +28,9 @@ from models.events import (
 from models.events.ids import named_id
 from models.events.topics import ALERTS
 from streams.kafka.records import events_on, input_record
+from streams.notify.sinks import sinks_of
 from streams.notify.wording import contribution_words, counterfactual, policy_words, strongest
 from streams.settings import Settings, load_settings
-from streams.wiring import sinks_of
 
 _EXIT_FAILED = 1
 _TEST_HOLD = timedelta(minutes=5)

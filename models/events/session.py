@@ -61,10 +61,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class UnnumberedTurn(Struct, frozen=True, kw_only=True, gc=False):
-    """A turn whose producer does not count: the session's fold numbers it, in the order of the log.
-
-    A `message_id` that is among the last 256 of the session is a repeat: it is counted, and changes nothing.
-    """
+    """A turn that its session's fold numbers, in log order; a `message_id` of the session's last 256 is a repeat."""
 
     session_id: Annotated[SessionId, NAMED, about("Conversation; the record key.")]
     user_id: Annotated[UserId, NAMED]
@@ -122,10 +119,7 @@ class AlertLabelled(Control, frozen=True, kw_only=True, tag="alert_labelled", gc
 
 
 class TurnsJudged(Control, frozen=True, kw_only=True, tag="turns_judged", gc=False):
-    """A slower judge (a guard model, a classifier) answered `JudgementRequested`: the alert is weighed anew with it.
-
-    An answer for an alert that is over changes nothing.
-    """
+    """A slower judge answered `JudgementRequested`: the alert is weighed anew; one that is over does not change."""
 
     alert_id: AlertId
     judge: Annotated[str, about("Name and version of the model that judged.", OPERATIONAL)]

@@ -18,7 +18,7 @@ _MOST = 2**52
 """A higher number of one session is no other's business: half of all numbers are left to count in."""
 
 
-class FirstTurns:
+class FirstNumbers:
     """First numbers by group.
 
     Args:

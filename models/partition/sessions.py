@@ -45,7 +45,7 @@ from models.events import (
 )
 from models.events.ids import event_id
 from models.partition.app_windows import AppWindows
-from models.partition.first_turns import FirstTurns
+from models.partition.first_turns import FirstNumbers
 from models.partition.log_fold import PARTITION_ENTITY, LogFold, Parts
 from models.policy import Policy
 from models.session.bounds import CLOSINGS_STATE_BYTES, Footprint, fitting_dead_letter
@@ -89,7 +89,7 @@ class PartitionFold(LogFold[DecodedArrival]):
         clock = own.get("clock")
         self._clock = msgspec.msgpack.decode(clock, type=_Clock) if clock else _Clock(_EPOCH, -1)
         self._apps = AppWindows(own, policy.partition, self._clock.watermark)
-        self._first_turns = FirstTurns(own)
+        self._first_turns = FirstNumbers(own)
         self._open = Deadlines()
         self._closed = Deadlines()
         self._alarmed: dict[str, Mode] = {}

@@ -20,7 +20,7 @@ class Place(NamedTuple):
     offset: int
 
 
-class _Waiting(NamedTuple):
+class _Unacknowledged(NamedTuple):
     record: Record
     written: asyncio.Future[Place]
 
@@ -39,7 +39,7 @@ class TurnsLog:
         self._topic = topic
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._waiting: defaultdict[int, deque[_Waiting]] = defaultdict(deque)
+        self._waiting: defaultdict[int, deque[_Unacknowledged]] = defaultdict(deque)
         self._writers: dict[int, asyncio.Task[None]] = {}
 
     async def append(self, records: Sequence[Record]) -> list[Place]:
@@ -67,7 +67,7 @@ class TurnsLog:
         loop, written = asyncio.get_running_loop(), list[asyncio.Future[Place]]()
         for partition, record in zip(placed, records, strict=True):
             written.append(loop.create_future())
-            self._waiting[partition].append(_Waiting(record._replace(partition=partition), written[-1]))
+            self._waiting[partition].append(_Unacknowledged(record._replace(partition=partition), written[-1]))
             if partition not in self._writers:
                 self._writers[partition] = asyncio.create_task(self._write(partition), name="turns")
         return await asyncio.gather(*written)

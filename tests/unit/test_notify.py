@@ -14,9 +14,9 @@ from models import events
 from models.errors import ConfigurationError
 from streams.notify.alertmanager import HOLD, postable
 from streams.notify.delivery import Poster
+from streams.notify.sinks import sinks_of
 from streams.notify.webhook import WebhookSink, secret_bytes, sign
 from streams.settings import NotifySettings
-from streams.wiring import sinks_of
 from tests.support.golden_text import assert_text
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)

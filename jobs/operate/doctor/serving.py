@@ -173,7 +173,7 @@ def check_tokens(settings: Settings) -> Verdict:
 
 def check_sinks(settings: Settings) -> Verdict:
     """Check that the sinks of alerts can be reached; nothing is sent."""
-    from streams.wiring import sinks_of
+    from streams.notify.sinks import sinks_of
 
     notify = settings.notify
     names = [sink.name for sink in sinks_of(notify)]
