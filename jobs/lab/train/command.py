@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jobs.shared.dialogues import LabelledDialogue
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="rich", help="Learn the weights of the scorer and of the ranker."
+    no_args_is_help=True, rich_markup_mode="rich", help="Learn weights of scorer and ranker, and near words."
 )
 
 
@@ -148,3 +148,45 @@ def card(
     from streams.inference.trained_scorer import model_at
 
     typer.echo(card_page(model_at(file)), nl=False)
+
+
+@app.command(epilog=examples("turntide lab train words --words frequency_dictionary_en_82_765.txt --to words.npz"))
+def words(
+    *,
+    words: Annotated[Path, typer.Option(help="A word a line, the most frequent first; what follows it is ignored.")],
+    to: Annotated[Path, typer.Option(help="File to write; the shipped one is models/retrieval/data/words.npz.")],
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Make the table of near words anew, with the embedder e5.
+
+    The 20,000 most frequent words that are one term of a search; of each the 50 nearest by the cosine of centred
+    vectors, from 0.3. Takes some minutes. models/retrieval/data/words.md says of what the shipped table was made.
+    """
+    import numpy as np
+
+    from jobs.lab.train.words import table_of, words_of
+    from jobs.shared.output import status_line
+    from streams.inference.e5 import E5Embedder
+
+    if not to.parent.is_dir():
+        raise ConfigurationError(f"--to {to}: there is no folder {to.parent}")
+    try:
+        found = words_of(words.read_text("utf-8-sig").splitlines())
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"--words {words}: not a text file that can be read (UTF-8)") from error
+    if not found:
+        raise ConfigurationError(f"--words {words}: no line begins with a word that a search would look for")
+    with status_line("words") as say:
+        say(f"embedding {len(found):,} words")
+        table = table_of(found, E5Embedder())
+    with to.open("wb") as file:
+        np.savez_compressed(file, **table._asdict())
+    Printer(output).record(
+        {
+            "file": str(to),
+            "bytes": to.stat().st_size,
+            "words": len(found),
+            "terms": len(table.terms),
+            "pairs": len(table.neighbours),
+        }
+    )
