@@ -23,6 +23,10 @@ class Known(Embedder):
 
     name, dim, topic_similarity, episode_distance = "known", 3, 0.5, 0.5
 
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Nothing of them is known."""
+        raise AssertionError(texts)
+
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """By word."""
         return np.array([DIRECTIONS[text] for text in texts], dtype=np.float32)
@@ -41,5 +45,5 @@ def test_near_words_are_found_by_term() -> None:
     kayak, canoe, tax, rent = (terms(word)[0] for word in ("kayak", "canoe", "tax", "rent"))
     near = {term: dict(zip(*map(np.ndarray.tolist, table.nearest(term)), strict=True)) for term in (kayak, canoe, tax)}
 
-    assert (near[kayak].keys(), near[canoe].keys(), near[tax].keys()) == ({canoe}, {kayak}, {rent})
+    assert [set(near[term]) for term in (kayak, canoe, tax)] == [{canoe}, {kayak}, {rent}]
     assert 0.3 <= near[canoe][kayak] < 1.0
