@@ -21,6 +21,7 @@ DEFAULT_PORTS = {
     "ENRICH": 8706,
     "API": 8707,
     "JUDGE": 8708,
+    "GATEWAY": 8709,
 }
 """As the settings have them (`http.…_port`); a test compares."""
 _ANSWER_WITHIN_S = 3.0

@@ -1,4 +1,4 @@
-"""OTLP's protobuf. Extra `otlp`; only `streams.gateway.otlp` imports this."""
+"""OTLP's protobuf; `streams.gateway.otlp` alone imports this, when the first comes: it loads for 0.17 s."""
 
 from collections.abc import Iterable
 from typing import Any

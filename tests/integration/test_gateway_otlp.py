@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -126,16 +125,6 @@ async def test_errors(
 
     assert (answer.status_code, answer.headers["content-type"]) == (status, form)
     assert said in answer.text
-
-
-async def test_without_the_extra(gateway: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Protobuf is refused with what to do."""
-    monkeypatch.delattr("streams.gateway.otlp_protobuf", raising=False)
-    monkeypatch.setitem(sys.modules, "streams.gateway.otlp_protobuf", None)
-    answer = await gateway.post("/v1/traces", content=TRACES, headers=headers())
-
-    assert answer.status_code == 415
-    assert "install `turntide[otlp]`" in answer.text
 
 
 async def test_while_kafka_is_away(settings: Settings) -> None:
