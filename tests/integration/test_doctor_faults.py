@@ -25,6 +25,7 @@ from jobs.operate.topics import apply_topics, differences
 from jobs.shared.broker_config import free_port
 from jobs.shared.role_process import environment_of
 from models.events import SessionEnded
+from streams import wiring
 from streams.archive.place import paths_of
 from streams.archive.writer import LakeWriter
 from streams.http.health import serve
@@ -170,14 +171,20 @@ async def _stale_lock(setup: Setup) -> AsyncIterator[Environment]:
         child.wait()
 
 
+def _not_loaded_before(setup: Setup) -> Environment:
+    """Roles of one process share an embedder; a doctor loads its own. It is not asked by the scorer here."""
+    setup.monkeypatch.setattr(wiring, "_loaded", wiring._loaded.__wrapped__)
+    return {"TURNTIDE_SCORER__KIND": "rules"}
+
+
 def _package_missing(setup: Setup) -> Environment:
     setup.monkeypatch.setattr(wordllama, "find_spec", lambda _: None)
-    return {"TURNTIDE_SCORER__KIND": "rules"}
+    return _not_loaded_before(setup)
 
 
 def _weights_missing(setup: Setup) -> Environment:
     setup.monkeypatch.setattr(wordllama, "_folder", lambda: setup.tmp_path / "no-weights")
-    return {"TURNTIDE_SCORER__KIND": "rules"}
+    return _not_loaded_before(setup)
 
 
 @asynccontextmanager

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from models.events import DeadLetter, FactCategory, FactChanged, FactEdited, SessionName, TurnCorrected
 from models.events.topics import DEAD_LETTERS, FACTS
 from streams.api.commands import KafkaCommands
@@ -16,8 +14,6 @@ from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import Settings
 from streams.settings.archive import ArchiveSettings
 from tests.support.fault_driver import assert_equal_to_replay, events, recorded, running, said, send, until
-
-pytestmark = pytest.mark.kafka
 
 PARTITIONS = 1
 TENANTS = ("a", "b")

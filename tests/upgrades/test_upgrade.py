@@ -36,12 +36,12 @@ _RELEASES = sorted(folder.name for folder in _HERE.glob("v*"))
 _ROLES = ("sessions", "memory", "enrich", "index", "archive")
 _MORE_TURNS = 12
 _RULES_CHANGED = {
-    *(f"{topic}.v1 changed" for topic in ("alerts", "commands", "compactions", "episodes", "memories")),
-    *("memories.v1 false", "memory-events.v1 missing", "users' state false", "users' state changed"),
+    *(f"{topic}.v1 changed" for topic in ("alerts", "commands", "compactions", "episodes", "facts", "memories")),
+    *("memories.v1 false", "memory-events.v1 missing", "users' state false", "users' state changed", "state changed"),
     *("archive memories.v1 false", "archive memory-events.v1 missing"),
 }
 """Where a replay by today's rules differs from what a release wrote by its own: memories are per user, episodes tell of
-a whole session, an alert's rise is told."""
+a whole session, an alert's rise is told, "Me llamo" says a name, and what was forgotten is counted on from."""
 
 
 class Left(msgspec.Struct):
