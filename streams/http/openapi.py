@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from importlib import metadata
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec import inspect
@@ -119,8 +119,10 @@ def _components(routes: Iterable[Route]) -> dict[str, Any]:
         types += route.answers.values()
         types += [] if route.takes is None else [each.type for each in msgspec.structs.fields(route.takes)]
     schemas = msgspec.json.schema_components(types, ref_template=_SCHEMAS)[1]
-    for kind in types:
-        if isinstance(kind, type):
+    bodies = [each for each in types if isinstance(each, type) and issubclass(each, msgspec.Struct)]
+    inner = [kind for body in bodies for field in msgspec.structs.fields(body) for kind in get_args(field.type)]
+    for kind in (*bodies, *inner):
+        if isinstance(kind, type) and kind.__name__ in schemas:
             schemas[kind.__name__] |= getattr(kind, RULES, {})
     schemas[problems.ProblemDetails.__name__]["examples"] = [_TEXTS["problem"]]
     return schemas

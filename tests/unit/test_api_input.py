@@ -103,9 +103,13 @@ def _headers(case: Any) -> dict[str, str]:
 
 def _fit(case: Any) -> None:
     """What is not the service's: time spent waiting, and a default that the generator takes for an equal one (1.0)."""
-    if case.meta.generation.mode.is_positive and isinstance(case.body, dict):
-        if case.body.get("after"):
-            case.body["after"]["timeout_ms"] = 0
+    if not case.meta.generation.mode.is_positive:
+        return
+    if {"after_turn", "after_message"} & (case.query or {}).keys():
+        case.query["timeout_ms"] = 0
+    if isinstance(case.body, dict):
+        if after := case.body.get("after"):
+            after["timeout_ms"] = 0
         if case.body.get("message_ids"):
             case.body["timeout_ms"] = 0
         for memory in case.body.get("memories", ()):

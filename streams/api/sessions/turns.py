@@ -52,7 +52,9 @@ class ReadSession(OfSession, frozen=True, kw_only=True):
     after_turn: (
         Annotated[TurnNumber, Meta(description="Wait until this turn, and what follows from it, is in memory.")] | None
     ) = None
-    after_message: Annotated[MessageId, Meta(description="Likewise, by its message's id.")] | None = None
+    after_message: Annotated[MessageId, Meta(description="Likewise, by message id; both: until both are.")] | None = (
+        None
+    )
     timeout_ms: Annotated[int, Meta(ge=0, le=MAX_WAIT_MS, description="Then 504 `turn_not_visible`.")] = DEFAULT_WAIT_MS
 
 
@@ -249,20 +251,20 @@ class Waiting:
         await self.while_not(partial(self._visible, app_id, after), after.timeout_ms)
 
     async def session(self, memory: KnowsSessions, asked: ReadSession) -> SessionName:
-        """The session that a question is about, once the turn that it waits for is visible, if there is one.
+        """The session that a question is about, once the turns that it waits for are visible, if any.
 
         Raises:
-            Problem: As of `until`, and of `session_of`.
+            Problem: As of `while_not`, and of `session_of`.
         """
-        if asked.after_turn is not None or asked.after_message is not None:
+        named = [(asked.after_turn, None), (None, asked.after_message)]
+        waited = [After(asked.session_id, turn, message_id=by_id) for turn, by_id in named if turn is not None or by_id]
+
+        async def all_are_visible() -> bool:
+            return all([await self._visible(asked.app_id, each) for each in waited])
+
+        if waited:
             extend_deadline(asked.timeout_ms / 1_000)
-            after = After(
-                session_id=asked.session_id,
-                turn=asked.after_turn,
-                message_id=asked.after_message,
-                timeout_ms=asked.timeout_ms,
-            )
-            await self.until(after, asked.app_id)
+            await self.while_not(all_are_visible, asked.timeout_ms)
         return await session_of(memory, asked.session_id, asked.app_id)
 
     async def while_not(self, visible: Callable[[], Awaitable[bool]], timeout_ms: int) -> None:
