@@ -7,6 +7,7 @@ from models.retrieval.event_times import DayInterval, event_interval
 from models.retrieval.fusion import Place
 from models.retrieval.ranker import CandidateTurn
 from models.retrieval.traits import TurnTraits, speaker_of, traits_of
+from streams.index.collections import TURNS
 from streams.index.event_points import Payload
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -25,14 +26,15 @@ def trait_fields(turn: Turn) -> Payload:
 
 def candidate_of(place: Place, payload: Payload) -> CandidateTurn:
     """What the ranker looks at, of a point of a turn; of one without these fields it is made of the text."""
-    content, traits = str(payload["content"]), payload.get("traits")
+    if not payload.get("traits"):
+        payload = {**payload, **trait_fields(TURNS.event_of(payload))}
     first, last = payload.get("told_from"), payload.get("told_to")
     return CandidateTurn(
         place,
-        speaker_of(content),
+        speaker_of(str(payload["content"])),
         int(payload.get("event_time_ms") or 0) // _DAY_MS + _EPOCH_DAY,
         DayInterval(first + _EPOCH_DAY, last + _EPOCH_DAY)
         if isinstance(first, int) and isinstance(last, int)
         else None,
-        TurnTraits.unpacked(str(traits)) if traits else traits_of(content),
+        TurnTraits.unpacked(str(payload["traits"])),
     )

@@ -220,6 +220,7 @@ class IndexRole(BatchRole):
         said = [e for e in arrivals if not isinstance(e.event, Turn) or self._stays(e.event, e.position)]
         first = await self._answered(partial(self._numbers.first, said, self._erased))
         await self._tell(first.conflicts, "turn_numbers_taken")
+        metrics.counter("turn_conflicts_total").inc(len(first.conflicts))
         corrections = [
             PlacedCorrection(each.event, each.position, each.appended_at)
             for each in arrivals
@@ -256,7 +257,6 @@ class IndexRole(BatchRole):
             records = [Record(letter.key, encode(letter), headers_for(letter), partition) for letter in letters]
             await self.fence()
             await self._letters.write(topic, b"", records)
-            metrics.counter("turn_conflicts_total").inc(len(records))
             log.warning(what, partition=partition, turns=len(records))
 
     def _forgotten(self, arrivals: Iterable[DecodedArrival]) -> dict[tuple[SessionName, int], int]:

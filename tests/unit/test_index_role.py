@@ -1,7 +1,7 @@
 """The index role's polls: what is written in which step, and what it says of who was forgotten."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,15 +14,17 @@ from qdrant_client import AsyncQdrantClient
 
 from models.entities import TOPIC_OF
 from models.errors import StoreUnavailable
-from models.events import Control, Position, SessionErased, TopicChanged, Turn, TurnCorrected
+from models.events import Control, Position, SessionErased, SessionName, TopicChanged, Turn, TurnCorrected
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
 from models.events.topics import FACTS, NUMBERED, PROJECTS, TURNS, USER_EPISODES
 from models.policy import Policy
+from models.retrieval.event_times import DayInterval
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from models.wire.envelope import key_of
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.server import ServerStore
+from streams.index.turn_traits import candidate_of
 from streams.kafka.producer import Record
 from streams.observe.telemetry import metrics
 from streams.ports import Point
@@ -303,10 +305,26 @@ async def test_a_turn_shows_its_last_correction_whichever_is_indexed_first(
     assert letters.written == []
 
 
+async def test_what_the_ranker_reads_follows_a_correction(role: Quiet) -> None:
+    """Days that the new text tells of; of a point of an earlier release all of it is made of its text."""
+    await role.take(said(0, "boats"), first=1)
+    await role.take(right(0, "Anna: we sailed on 3 May 2023, in the rain"), first=2)
+    ((point, *_), _) = await stored(role).page("turns", "", 9)
+    place = SessionName("a", "s"), 0
+    read, early = candidate_of(place, point.payload), {**point.payload, "traits": None, "told_from": None}
+    made = candidate_of(place, early)
+
+    assert point.payload["traits"] == read.traits.packed()
+    assert read.event == DayInterval(*[date(2023, 5, 3).toordinal()] * 2)
+    assert (read.speaker, read.traits.packed()) == (made.speaker, made.traits.packed())
+    assert read[:4] == made[:4]
+
+
 async def test_a_correction_of_no_turn_is_a_dead_letter(role: Quiet, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that never came, and one that was erased; a turn that comes later under the number says what it says."""
     monkeypatch.setattr(role, "_letters", letters := LetterLog())
     monkeypatch.setattr(role, "_caught_up", True)
+    conflicts = metrics.registry.get_sample_value("turntide_turn_conflicts_total")
     await role.take(right(0, "trees"))
     await role.take(said(0, "boats"), first=1)
     assert await texts(role) == {("a", 0): "boats"}
@@ -317,3 +335,4 @@ async def test_a_correction_of_no_turn_is_a_dead_letter(role: Quiet, monkeypatch
     assert letters.written == [("turntide.dead-letters.v1", 0, b"session:a/s")] * 2
     assert await texts(role) == {}
     assert (await stored(role).page("corrections", "", 9))[0] == []
+    assert metrics.registry.get_sample_value("turntide_turn_conflicts_total") == conflicts
