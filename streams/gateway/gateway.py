@@ -90,8 +90,7 @@ class Gateway:
                 errors.append(FieldError(field, error.detail))
         if errors:
             raise invalid_request(errors)
-        places = await self._log.append(records)
-        metrics.counter("gateway_turns_total").inc(len(places))
+        places = await self.append(records)
         return [
             AcceptedTurn(
                 session_id=turn.session_id,
@@ -103,6 +102,17 @@ class Gateway:
             for turn, place in zip(said, places, strict=True)
         ]
 
+    async def append(self, records: Sequence[Record]) -> list[Place]:
+        """Append turns as `record_of` makes them; on return all replicas have them.
+
+        Raises:
+            Problem: 429, too much is under way; nothing was sent.
+            DeliveryFailed: As of `accept`.
+        """
+        places = await self._log.append(records)
+        metrics.counter("gateway_turns_total").inc(len(places))
+        return places
+
     async def end(self, session_id: str, app_id: str | None, reason: str) -> Place:
         """End a session of the caller's; on return all replicas have it.
 
@@ -110,7 +120,7 @@ class Gateway:
             Problem: 403, another tenant's app; 429, too much is under way.
             DeliveryFailed: The log did not confirm it.
         """
-        app = caller().app_of(app_id) if caller().apps is None else app_of_caller(app_id)
+        app = caller().app_of(app_id) if caller().apps is None else caller().app_meant(app_id)
         ended = SessionEnded(session_id=session_id, app_id=app or "", timestamp=self._now(), reason=reason)
         return (await self._log.append([input_record(ended)]))[0]
 
@@ -120,7 +130,7 @@ class Gateway:
         Raises:
             Problem: 403, another tenant's app.
         """
-        return structs.replace(turn, app_id=app_of_caller(turn.app_id), message_id=turn.message_id or str(uuid4()))
+        return structs.replace(turn, app_id=caller().app_meant(turn.app_id), message_id=turn.message_id or str(uuid4()))
 
     def record_of(self, turn: IncomingTurn, now: datetime) -> Record:
         """A turn as `turns.v1` takes it.
@@ -144,12 +154,3 @@ class Gateway:
     async def close(self) -> None:
         """Wait for what is under way, then disconnect."""
         await self._log.close()
-
-
-def app_of_caller(app_id: str | None) -> str:
-    """The app that a turn is of: the one it names, or the caller's only one, else the default app.
-
-    Raises:
-        Problem: 403, another tenant's app.
-    """
-    return caller().app_of(app_id) or caller().app_of(DEFAULT_APP) or DEFAULT_APP

@@ -27,6 +27,7 @@ from streams.gateway.gateway import Gateway
 from streams.http.problems import Problem, problem_of
 from streams.http.route import Group
 from streams.http.security import caller
+from streams.kafka.producer import Record
 from streams.observe.telemetry import metrics
 from streams.settings.http import TokenRole
 
@@ -90,16 +91,16 @@ class OtlpRoutes:
         """Append the turns that the caller may write and the fold takes; how many calls have others, by the reason."""
         body = unpacked(await request.body(), request.headers.get("content-encoding", ""), self._max_bytes)
         calls = await asyncio.to_thread(_calls, decode, body)
-        good, refused, now = list[IncomingTurn](), dict[object, str](), datetime.now(UTC)
+        good, refused, now = list[Record](), dict[object, str](), datetime.now(UTC)
         for turn in each_once(calls):
             try:
-                good.append(self._fit(turn, now))
+                good.append(self._record_of(turn, now))
             except InvalidRecord as error:
                 refused[_name(turn)] = error.reason
             except Problem as problem:
                 refused[_name(turn)] = problem.document.code
         if good:
-            await self._gateway.accept(good)
+            await self._gateway.append(good)
         named = ([_name(turn) for turn in call] for call in calls)
         reasons = Counter(
             next(refused[name] for name in names if name in refused) for names in named if refused.keys() & set(names)
@@ -108,16 +109,15 @@ class OtlpRoutes:
         metrics.counter("otlp_calls_total", result="refused").inc(reasons.total())
         return reasons
 
-    def _fit(self, turn: IncomingTurn, now: datetime) -> IncomingTurn:
+    def _record_of(self, turn: IncomingTurn, now: datetime) -> Record:
         """A turn that can be appended, in the caller's only app. If its sender's clock is wrong it was said now."""
         turn = self._gateway.completed(structs.replace(turn, app_id=caller().app_of(None) or turn.app_id))
         try:
-            self._gateway.record_of(turn, now)
+            return self._gateway.record_of(turn, now)
         except InvalidRecord as error:
             if error.reason not in _CLOCK_IS_WRONG:
                 raise
-            return structs.replace(turn, timestamp=None)
-        return turn
+            return self._gateway.record_of(structs.replace(turn, timestamp=None), now)
 
 
 def unpacked(body: bytes, encoding: str, max_bytes: int) -> bytes:

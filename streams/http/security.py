@@ -25,6 +25,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from models.errors import ConfigurationError
+from models.events import DEFAULT_APP
 from streams.http.problems import Problem
 from streams.settings.http import HttpSettings, TokenRole
 
@@ -74,6 +75,14 @@ class Caller:
         if wanted is None and self.apps is not None and len(self.apps) == 1:
             return next(iter(self.apps))
         return wanted
+
+    def app_meant(self, wanted: str | None) -> str:
+        """The one app that a request is about: the one it names, or the caller's only one, else the default app.
+
+        Raises:
+            Problem: 403, another tenant's app.
+        """
+        return self.app_of(wanted) or self.app_of(DEFAULT_APP) or DEFAULT_APP
 
     def apps_of(self, wanted: str | None) -> tuple[str, ...] | None:
         """The apps that a request may search; None for all.

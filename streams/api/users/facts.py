@@ -14,7 +14,6 @@ from uuid import uuid4
 
 from msgspec import Meta, Struct, structs
 
-from models.events import DEFAULT_APP
 from models.events.base import CommandResult
 from models.events.fields import Ratio
 from models.events.user import FactCategory, FactCommand, FactDeleted, FactEdited, FactKey, FactValue
@@ -153,7 +152,6 @@ def _app_of(asked: OfFact) -> str:
     Raises:
         Problem: 403, another tenant's app.
     """
-    app_id = caller().app_of(asked.app_id) or DEFAULT_APP
-    caller().app_of(app_id)
+    app_id = caller().app_meant(asked.app_id)
     note_ids({"app_id": app_id}.get)
     return app_id
