@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import Any, Protocol, runtime_checkable
@@ -40,8 +40,39 @@ from streams.http.security import access_of, is_loopback
 from streams.observe.telemetry import metrics
 from streams.settings.http import HttpSettings
 
+ASK_EVERY_S = 2.0
 _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+class AskedReadiness:
+    """Readiness of a role that rests on one other: it is asked every two seconds.
+
+    Args:
+        look: Asks it.
+        failure: What that raises where it does not answer.
+        at_first: Why the role is not ready yet.
+    """
+
+    def __init__(self, look: Callable[[], Awaitable[object]], failure: type[Exception], at_first: str) -> None:
+        self._look = look
+        self._failure = failure
+        self._reason = at_first
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether there was an answer when it was asked last; if not, why."""
+        return not self._reason, self._reason or "ready"
+
+    async def keep_asking(self) -> None:
+        """Ask until this is cancelled."""
+        while True:
+            try:
+                await self._look()
+                self._reason = ""
+            except self._failure as error:
+                self._reason = str(error)
+            metrics.gauge("ready").set(self.ready()[0])
+            await asyncio.sleep(ASK_EVERY_S)
 
 
 def bounded_protocol(head_timeout: timedelta, max_connections: int) -> type[asyncio.Protocol]:

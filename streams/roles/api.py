@@ -21,15 +21,13 @@ from streams.erase.record import KafkaEraseRequests
 from streams.gateway.gateway import Gateway
 from streams.http.answering import ServedRoute
 from streams.http.audit_log import BatchedAudit
-from streams.http.health import create_api, serve
+from streams.http.health import AskedReadiness, create_api, serve
 from streams.index.collections import TURNS
 from streams.observe.telemetry import metrics
 from streams.ports import Embedder, VectorStore
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
-
-LOOK_EVERY_S = 2.0
 
 
 class Beside(TypedDict, total=False):
@@ -65,11 +63,11 @@ class ApiRole:
         self._store = store
         prefix = settings.topic_prefix
         self._served = memory_api(store, embedder, policy, settings.http, topic_prefix=prefix, **beside)
-        self._reason = "asking the vector store"
+        self._readiness = AskedReadiness(self._look, StoreUnavailable, "asking the vector store")
 
     def ready(self) -> tuple[bool, str]:
         """Whether the store answered when it was asked last."""
-        return not self._reason, self._reason or "ready"
+        return self._readiness.ready()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set."""
@@ -81,7 +79,7 @@ class ApiRole:
             endpoints=self._served.endpoints,
             http=http,
         )
-        looking = asyncio.create_task(self._look())
+        looking = asyncio.create_task(self._readiness.keep_asking())
         try:
             async with serve(api, http.host, http.api_port) as port:
                 log.info("http_listening", role=self.name, host=http.host, port=port)
@@ -91,11 +89,4 @@ class ApiRole:
             await self._store.close()
 
     async def _look(self) -> None:
-        while True:
-            try:
-                await self._store.latest(TURNS.name, where={"session_id": ""}, by="turn", limit=1)
-                self._reason = ""
-            except StoreUnavailable as error:
-                self._reason = str(error)
-            metrics.gauge("ready").set(self.ready()[0])
-            await asyncio.sleep(LOOK_EVERY_S)
+        await self._store.latest(TURNS.name, where={"session_id": ""}, by="turn", limit=1)

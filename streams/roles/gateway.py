@@ -14,13 +14,11 @@ from streams.gateway.routes import GatewayRoutes
 from streams.gateway.visible import IndexedNumbers
 from streams.http.answering import ServedRoute, served_routes
 from streams.http.audit_log import BatchedAudit
-from streams.http.health import create_api, serve
+from streams.http.health import AskedReadiness, create_api, serve
 from streams.observe.telemetry import metrics
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
-
-LOOK_EVERY_S = 2.0
 
 
 def turn_routes(gateway: Gateway, numbers: IndexedNumbers, settings: Settings) -> list[ServedRoute]:
@@ -56,11 +54,11 @@ class GatewayRole:
         self._audit = () if audit is None else (audit,)
         self._gateway = Gateway(settings, policy)
         self._numbers = IndexedNumbers(settings.gateway.memory_url or settings.http.url_of("index"))
-        self._reason = "connecting to Kafka"
+        self._readiness = AskedReadiness(self._gateway.look, DeliveryFailed, "connecting to Kafka")
 
     def ready(self) -> tuple[bool, str]:
         """Whether the cluster answered when it was asked last."""
-        return not self._reason, self._reason or "ready"
+        return self._readiness.ready()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set; what is under way then is written."""
@@ -72,7 +70,7 @@ class GatewayRole:
             endpoints=self._audit,
             http=http,
         )
-        looking = asyncio.create_task(self._look())
+        looking = asyncio.create_task(self._readiness.keep_asking())
         try:
             async with serve(api, http.host, http.gateway_port) as port:
                 log.info("http_listening", role=self.name, host=http.host, port=port)
@@ -81,13 +79,3 @@ class GatewayRole:
             looking.cancel()
             await self._numbers.close()
             await self._gateway.close()
-
-    async def _look(self) -> None:
-        while True:
-            try:
-                await self._gateway.look()
-                self._reason = ""
-            except DeliveryFailed as error:
-                self._reason = str(error)
-            metrics.gauge("ready").set(self.ready()[0])
-            await asyncio.sleep(LOOK_EVERY_S)
