@@ -1,6 +1,7 @@
 """Days that a sentence names, by the table `days`: "Nov 1", "12 May 2027", "by 2026-06-30", "in September". English."""
 
 from calendar import monthrange
+from collections.abc import Mapping
 from datetime import MAXYEAR, MINYEAR, date, timedelta
 from functools import lru_cache
 from re import Match
@@ -26,9 +27,15 @@ def names_a_day(sentence: str, said: date) -> date | None:
     return max(found, default=None)
 
 
+def month_of(named: Mapping[str, str | None]) -> int:
+    """Number of the month that a match's groups `number` or `month` name, 1-12; 0 for none."""
+    name = named.get("month")
+    return int(named.get("number") or 0) or (1 + _MONTHS.index(name[:3].lower()) if name else 0)
+
+
 def _day(found: Match[str], said: date) -> date | None:
     named = found.groupdict()
-    month = int(named.get("number") or 0) or 1 + _MONTHS.index(named["month"][:3].lower())
+    month = month_of(named)
     years = range(max(said.year - 1, MINYEAR), min(said.year + 2, MAXYEAR))
     for year in [int(named["year"])] if named["year"] else years:
         last = monthrange(year, month)[1]

@@ -33,7 +33,7 @@ def messages_in(found: Any, role: str) -> Iterator[ChatMessage]:
     >>> list(messages_in('[{"role": "human", "parts": [{"type": "text", "content": "Hi"}]}]', "user"))[0].role
     'user'
     """
-    told = _parsed(found)
+    told = parsed(found)
     if isinstance(told, list) and all(map(_is_message, told)):
         for each in told:
             yield from messages_in(each, role)
@@ -102,7 +102,7 @@ def _message(said: dict[str, Any], role: str) -> Iterator[ChatMessage]:
 def _parts_of(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
     content = next((said[name] for name in ("parts", "contents", "content") if said.get(name)), None)
     if isinstance(content, str):
-        told = _parsed(content) if content.startswith("[{") else ""
+        told = parsed(content) if content.startswith("[{") else ""
         content = told if told and all(isinstance(each, dict) and "type" in each for each in told) else [content]
     for part in content if isinstance(content, list) else [content]:
         if isinstance(part, str):
@@ -130,15 +130,15 @@ def _id(told: dict[str, Any]) -> str | None:
 
 
 def _unwrapped(told: dict[str, Any]) -> dict[str, Any]:
-    return next((inner for name in _WRAPPERS if isinstance(inner := _parsed(told.get(name)), dict)), told)
+    return next((inner for name in _WRAPPERS if isinstance(inner := parsed(told.get(name)), dict)), told)
 
 
 def _objects(found: Any) -> list[dict[str, Any]]:
-    found = _parsed(found)
+    found = parsed(found)
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
-def _parsed(value: Any) -> Any:
+def parsed(value: Any) -> Any:
     """JSON in a text, decoded; what is none as it stands."""
     if isinstance(value, str) and value[:1] in {"[", "{"}:
         try:

@@ -11,12 +11,14 @@ from datetime import date, timedelta
 from re import Match
 from typing import NamedTuple
 
+from models.language.days import month_of
 from models.text.tables import PatternTables
 
-_RE = PatternTables("event_times", words={}, room="retrieval").section("times")
+_RE = PatternTables("event_times", pieces={"MONTH": PatternTables("days").piece("MONTH")}, room="retrieval").section(
+    "times"
+)
 _EXPLICIT = (_RE.DATE_ISO, _RE.DATE, _RE.DATE_US, _RE.MONTH, _RE.MONTH_ALONE, _RE.YEAR)
 """Whoever finds something first leaves the others out: they find parts of it."""
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _SEASONS = {"spring": 3, "summer": 6, "fall": 9, "autumn": 9, "winter": 12}
 """First of three months, on the northern half."""
@@ -97,8 +99,7 @@ def _near(unit: str, step: int, said: date) -> DayInterval:
 
 def _explicit(match: Match[str], said: date) -> DayInterval | None:
     named = match.groupdict()
-    month, day, year = named.get("month"), named.get("day"), named.get("year")
-    number = int(named.get("number") or 0) or (1 + _MONTHS.index(month[:3].lower()) if month else 0)
+    day, year, number = named.get("day"), named.get("year"), month_of(named)
     if year and not number:
         return _months(int(year), 1, 12)
     years = [int(year)] if year else [said.year - 1, said.year, said.year + 1]

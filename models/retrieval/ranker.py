@@ -95,7 +95,8 @@ def signals(question: str, turns: Sequence[CandidateTurn], scores: StoreScores) 
     speakers = {turn.speaker for turn in turns} - {""}
     asked = named_speakers(question, speakers)
     exact, soft = _matches(question, speakers, turns)
-    rarity = np.log((count - exact[:count].sum(axis=0) + 0.5) / (exact[:count].sum(axis=0) + 0.5) + 1)
+    holding = exact[:count].sum(axis=0)
+    rarity = np.log((count - holding + 0.5) / (holding + 0.5) + 1)
     alike = np.append(soft[:count] @ rarity / (rarity.sum() or 1.0), 0.0)
     best = defaultdict[SessionName, float](float)
     for (session, _), score in scores.found.items():
@@ -109,7 +110,7 @@ def signals(question: str, turns: Sequence[CandidateTurn], scores: StoreScores) 
         "carried": [scores.carried.get(place, 0.0) for place in rows],
         "session_best": [best[session] for session, _ in rows],
         "dense_around": np.array(dense[0]) + _NEIGHBOUR_MEANING * (np.array(dense[-1]) + np.array(dense[1])),
-        "coverage_talk": _coverage(exact, rarity, [at[step] for step in range(_BEFORE, _BEHIND + 1)]),
+        "coverage_talk": _coverage(exact, rarity, [*at.values()]),
         "coverage_near": _coverage(exact, rarity, [at[step] for step in (-1, 0, 1)]),
         "word_to_word": alike[:count],
         "word_to_word_near": np.maximum(alike[:count], _NEIGHBOUR_WORDS * np.maximum(alike[at[-1]], alike[at[1]])),
@@ -137,8 +138,10 @@ class Ranker:
         self._weights = np.array([weights.get(name, 0.0) for name in SIGNALS])
         self._list_penalty = list_penalty
 
-    def rank(self, question: str, turns: Sequence[CandidateTurn], scores: StoreScores) -> list[RankedTurn]:
-        """The candidates, best first; of equal ones the first given."""
+    def rank(
+        self, question: str, turns: Sequence[CandidateTurn], scores: StoreScores, top_k: int | None = None
+    ) -> list[RankedTurn]:
+        """The best of the candidates, or all of them, best first; of equal ones the first given."""
         if not turns:
             return []
         values = signals(question, turns, scores)
@@ -148,7 +151,8 @@ class Ranker:
         if _RE.LIST.search(question):
             order = _spread(order, total, [turn.place[0] for turn in turns], self._list_penalty)
         return [
-            RankedTurn(row, float(total[row]), dict(zip(SIGNALS, parts[row].tolist(), strict=True))) for row in order
+            RankedTurn(row, float(total[row]), dict(zip(SIGNALS, parts[row].tolist(), strict=True)))
+            for row in order[:top_k]
         ]
 
 

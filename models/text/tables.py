@@ -81,6 +81,7 @@ class PatternTables:
     Args:
         names: Of the files, without their ending.
         words: Lists that the files may name beside their own.
+        pieces: Likewise parts of patterns.
         flags: Of all patterns.
         room: Package of `models` whose `data` has the files.
     """
@@ -89,12 +90,13 @@ class PatternTables:
         self,
         *names: str,
         words: Mapping[str, Iterable[str]] | None = None,
+        pieces: Mapping[str, str] | None = None,
         flags: int = 0,
         room: str = "language",
     ) -> None:
         self._flags = flags
         self._tables: dict[str, Any] = {}
-        self._pieces: dict[str, str] = {}
+        self._pieces: dict[str, str] = {**(pieces or {})}
         self._words = {name: list(each) for name, each in (words or {}).items()}
         for name in names:
             content = read_table(name, room)

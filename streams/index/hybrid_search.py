@@ -134,17 +134,13 @@ class HybridSearch:
             return [FoundTurn(TURNS.event_of(found.payloads[row]), score) for row, score in best]
         return [
             FoundTurn(TURNS.event_of(found.payloads[each.row]), each.score, each.contributions)
-            for each in self._ranker.rank(query, found.turns, found.scores)[:top_k]
+            for each in self._ranker.rank(query, found.turns, found.scores, top_k)
         ]
 
     async def candidates(self, query: str, scope: Scope, top_k: int) -> TurnCandidates:
         """Turns that may answer the query: at least `top_k`, and as many as are ranked anew."""
-        lexical, dense = await self._rankings(TURNS.name, query, scope.where(), top_k, dense_times=_DENSE_TIMES)
-        near = _by_place(dense)
-        nearest = dict(islice(near.items(), max(self._policy.candidates, top_k)))
-        fused, average = fusion.fuse(_by_place(lexical), nearest, self._policy)
-        scores = StoreScores(fused, fusion.carried(fused, average, self._policy), near)
-        best = fusion.ranked(fusion.lifted(scores.carried, fused, self._policy))
+        scores = await self._scored(query, scope, top_k, dense_times=_DENSE_TIMES)
+        best = fusion.ranked(fusion.lifted(scores.carried, scores.found, self._policy))
         read, wanted = list[tuple[Place, float, Payload]](), max(top_k, self._policy.reranked)
         asked = 0
         # Some places beside a turn that was found are empty: a session has an end.
@@ -162,10 +158,8 @@ class HybridSearch:
 
     async def sessions(self, query: str, scope: Scope, top_k: int) -> list[tuple[SessionName, float]]:
         """Sessions that speak of the query, best first, each with its score."""
-        lexical, dense = await self._rankings(TURNS.name, query, scope.where(), top_k)
-        fused, average = fusion.fuse(_by_place(lexical), _by_place(dense), self._policy)
-        carried = fusion.carried(fused, average, self._policy)
-        of_turns = {place: carried[place] for place in fused}
+        scores = await self._scored(query, scope, top_k)
+        of_turns = {place: scores.carried[place] for place in scores.found}
         return fusion.ranked(fusion.of_sessions(of_turns, self._policy))[:top_k]
 
     async def episodes(self, query: str, scope: Scope, top_k: int) -> list[tuple[EpisodeCompressed, float]]:
@@ -200,6 +194,14 @@ class HybridSearch:
         if by is Ranking.HYBRID:
             lexical, _ = fusion.fuse(lexical, dense, self._policy)
         return fusion.ranked(dense if by is Ranking.SEMANTIC else lexical)[:top_k]
+
+    async def _scored(self, query: str, scope: Scope, top_k: int, *, dense_times: int = 1) -> StoreScores:
+        """What the store's rankings say of turns; so many times as many cosines as are ranked by."""
+        lexical, dense = await self._rankings(TURNS.name, query, scope.where(), top_k, dense_times=dense_times)
+        near = _by_place(dense)
+        nearest = dict(islice(near.items(), max(self._policy.candidates, top_k)))
+        found, average = fusion.fuse(_by_place(lexical), nearest, self._policy)
+        return StoreScores(found, fusion.carried(found, average, self._policy), near)
 
     async def _rankings(
         self,

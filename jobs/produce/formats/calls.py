@@ -15,6 +15,7 @@ from msgspec import structs
 
 from jobs.produce.formats.filling import FileMessage, Filling, Transcript
 from models.errors import InvalidRecord
+from models.messages.dialects import parsed
 from models.messages.otlp import spans_in
 from models.messages.spans import TracedSpan, flat, turns_in
 from models.messages.turns import IncomingTurn
@@ -161,7 +162,7 @@ def _call(session: Any, user: Any, asked: Any, answered: Any, times: tuple[Any, 
 
 def _messages(found: Any) -> Any:
     """Messages of whatever an export has: JSON in a text, choices, generations, lists within lists, a plain text."""
-    told = msgspec.json.decode(found) if isinstance(found, str) and _is_json(found) else found
+    told = parsed(found)
     if isinstance(told, dict):
         told = next((told[name] for name in ("choices", "generations", "messages", "message") if told.get(name)), told)
     if not isinstance(told, list) or not any(isinstance(each, list) or _is_wrapped(each) for each in told):
@@ -172,16 +173,6 @@ def _messages(found: Any) -> Any:
 
 def _is_wrapped(each: Any) -> bool:
     return isinstance(each, dict) and isinstance(each.get("message"), dict)
-
-
-def _is_json(text: str) -> bool:
-    if text[:1] not in {"[", "{"}:
-        return False
-    try:
-        msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
 
 
 def _plain(told: Any) -> Any:
