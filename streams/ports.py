@@ -5,7 +5,8 @@ Each port has one contract suite in `tests/contract/` that runs on every impleme
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import msgspec
@@ -18,7 +19,16 @@ from models.retrieval.lexical import SparseVector
 Vectors = NDArray[np.float32]
 """Shape `(n_texts, dim)`, each row of unit length (or all zero for a text with no known token)."""
 PayloadValue = str | int | float | bool | None
-Condition = str | int | float | None | tuple[int, int] | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """All conditions of at least one of the mappings hold; the name that this stands under says nothing."""
+
+    of: "tuple[Where, ...]"
+
+
+Condition = str | int | float | None | tuple[int, int] | tuple[datetime, datetime] | tuple[str, ...] | Either
 """What a payload field must be: equal to the value, inside the closed range `(low, high)`, or any of these strings.
 Refused: booleans, which Qdrant Edge takes for integers and would not find, and an empty tuple."""
 Where = Mapping[str, Condition]

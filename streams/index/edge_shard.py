@@ -36,6 +36,7 @@ from qdrant_edge import (
     OrderBy,
     PayloadSchemaType,
     QueryRequest,
+    RangeDateTime,
     RangeFloat,
     ScrollRequest,
     SearchParams,
@@ -63,7 +64,9 @@ _REMEMBERED_KEYS = 131_072
 _MIB = 1024 * 1024
 SPARE_BYTES = 64 * _MIB
 """Free space below which nothing is written: more than a batch and the engine's own merging take."""
-_TERMS = rules.Terms(FieldCondition, RangeFloat, MatchValue, MatchAny, IsNullCondition, EdgeSparseVector)
+_TERMS = rules.Terms(
+    FieldCondition, Filter, RangeFloat, RangeDateTime, MatchValue, MatchAny, IsNullCondition, EdgeSparseVector
+)
 
 
 class EdgeInfo(rules.CollectionInfo, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from models.retrieval import fusion
 from models.retrieval.fusion import Place
 from models.retrieval.lexical import query_vector
 from models.retrieval.ranker import CandidateTurn, Ranker, StoreScores, ranker_of
+from streams.index.between import ALWAYS, Between
 from streams.index.collections import EPISODES, TURNS, RememberedTurn, turn_key, turn_of_key
 from streams.index.event_points import Collection, Payload
 from streams.index.turn_traits import candidate_of
@@ -37,6 +38,7 @@ class Scope:
         app_ids: Any of these apps; None for every app.
         user_id: This user. The same id in two apps is two users: name the app where it matters.
         session_id: This session. The same id in two apps is two sessions: likewise.
+        between: When. Names nobody, so it makes no scope by itself.
 
     Raises:
         ValueError: All fields are None, which would be everybody's memory, or no app is allowed at all.
@@ -45,6 +47,7 @@ class Scope:
     app_ids: tuple[str, ...] | None = None
     user_id: str | None = None
     session_id: str | None = None
+    between: Between = ALWAYS
 
     def __post_init__(self) -> None:
         if self.app_ids is None and self.user_id is None and self.session_id is None:
@@ -53,7 +56,7 @@ class Scope:
             raise ValueError("a scope allows at least one app, or names none")
 
     def where(self) -> dict[str, Condition]:
-        """The store's conditions, the narrowest first.
+        """The store's conditions, the narrowest first; `between` is for `turns` and `episodes` to say.
 
         >>> Scope(app_ids=("a", "b"), user_id="u").where()
         {'user_id': 'u', 'app_id': ('a', 'b')}
@@ -66,6 +69,14 @@ class Scope:
         if self.app_ids is not None:
             conditions["app_id"] = self.app_ids
         return conditions
+
+    def turns(self) -> Where:
+        """Conditions of turns."""
+        return {**self.where(), **self.between.turns()}
+
+    def episodes(self) -> Where:
+        """Conditions of episodes."""
+        return {**self.where(), **self.between.spans()}
 
 
 _Event = TypeVar("_Event", bound=Struct)
@@ -146,7 +157,7 @@ class HybridSearch:
         # Some places beside a turn that was found are empty: a session has an end.
         while len(read) < wanted and asked < len(best):
             part = best[asked : asked + wanted - len(read) + self._policy.neighbour_reach]
-            payloads = await self._store.read(TURNS.name, [turn_key(*place) for place, _ in part], where=scope.where())
+            payloads = await self._store.read(TURNS.name, [turn_key(*place) for place, _ in part], where=scope.turns())
             read += [(place, score, payloads[key]) for place, score in part if (key := turn_key(*place)) in payloads]
             asked += len(part)
         return TurnCandidates(
@@ -164,7 +175,7 @@ class HybridSearch:
 
     async def episodes(self, query: str, scope: Scope, top_k: int) -> list[tuple[EpisodeCompressed, float]]:
         """Episodes that speak of the query, best first, each with its fused score."""
-        return await self.events(EPISODES, query, scope.where(), top_k)
+        return await self.events(EPISODES, query, scope.episodes(), top_k)
 
     async def events(
         self,
@@ -197,7 +208,7 @@ class HybridSearch:
 
     async def _scored(self, query: str, scope: Scope, top_k: int, *, dense_times: int = 1) -> StoreScores:
         """What the store's rankings say of turns; so many times as many cosines as are ranked by."""
-        lexical, dense = await self._rankings(TURNS.name, query, scope.where(), top_k, dense_times=dense_times)
+        lexical, dense = await self._rankings(TURNS.name, query, scope.turns(), top_k, dense_times=dense_times)
         near = _by_place(dense)
         nearest = dict(islice(near.items(), max(self._policy.candidates, top_k)))
         found, average = fusion.fuse(_by_place(lexical), nearest, self._policy)

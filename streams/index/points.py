@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from models.errors import ConfigurationError
 from models.events.ids import named_id
 from models.retrieval.lexical import SparseVector
-from streams.ports import Condition, PayloadValue, Point, Query, SearchHit, Where
+from streams.ports import Condition, Either, PayloadValue, Point, Query, SearchHit, Where
 
 KEY_FIELD = "_key"
 """Payload field with the readable key, since Qdrant takes only integers and UUIDs as ids."""
@@ -144,7 +145,9 @@ class Terms(NamedTuple):
     """Classes of the parts of a request."""
 
     field: Callable[..., Any]
+    filter: Callable[..., Any]
     range: Callable[..., Any]
+    times: Callable[..., Any]
     value: Callable[[str | int], Any]
     any_of: Callable[[list[str]], Any]
     null: Callable[[str], Any]
@@ -167,16 +170,23 @@ class Terms(NamedTuple):
                 )
             case None:
                 return self.null(field)
+            case Either():
+                return self.filter(should=[self.filter(must=self.conditions(each)) for each in value.of])
             case ():
                 raise ConfigurationError(f"filter on {field}: any of no values matches nothing; leave the search out")
-            case tuple():
-                if low_high := [each for each in value if isinstance(each, int)]:
-                    return self.field(key=field, range=self.range(gte=low_high[0], lte=low_high[1]))
-                return self.field(key=field, match=self.any_of([str(each) for each in value]))
             case float():
-                return self.field(key=field, range=self.range(gte=value, lte=value))
+                return self._within(field, value, value)
+            case tuple():
+                if low_high := [each for each in value if not isinstance(each, str)]:
+                    return self._within(field, low_high[0], low_high[1])
+                return self.field(key=field, match=self.any_of([str(each) for each in value]))
             case _:
                 return self.field(key=field, match=self.value(value))
+
+    def _within(self, field: str, low: float | datetime, high: float | datetime) -> Any:
+        if isinstance(low, datetime) and isinstance(high, datetime):
+            return self.field(key=field, range=self.times(gte=low.isoformat(), lte=high.isoformat()))
+        return self.field(key=field, range=self.range(gte=low, lte=high))
 
     def vector(self, vector: Query) -> Any:
         """A dense or sparse vector."""

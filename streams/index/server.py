@@ -32,7 +32,9 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 _TERMS = rules.Terms(
     models.FieldCondition,
+    models.Filter,
     models.Range,
+    models.DatetimeRange,
     lambda value: models.MatchValue(value=value),
     lambda values: models.MatchAny(any=values),
     lambda field: models.IsNullCondition(is_null=models.PayloadField(key=field)),

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from models.errors import AmbiguousApp
 from models.events import DEFAULT_APP, Position, Role, SessionName, TopicChanged, Turn
 from models.retrieval.fusion import Place
+from streams.index.between import ALWAYS, Between
 from streams.index.collections import CORRECTIONS, TOPICS, TURNS, RememberedTopic, RememberedTurn, turn_key
 from streams.index.event_points import Collection, Payload
 from streams.index.turn_traits import trait_fields
@@ -50,9 +51,11 @@ class SessionVectorMemory:
         await self._store.upsert(TURNS.name, [_point(*each) for each in parts])
         await forget_older(self._store, TURNS, turns, self._keep_turns, {})
 
-    async def find_similar(self, query: str, session: SessionName, top_k: int = 5) -> list[RememberedTurn]:
+    async def find_similar(
+        self, query: str, session: SessionName, top_k: int = 5, between: Between = ALWAYS
+    ) -> list[RememberedTurn]:
         """Past turns of the session most like the query, best first; none for a query without words."""
-        near = await TURNS.nearest(self._store, self._embedder, query, _of(session), top_k)
+        near = await TURNS.nearest(self._store, self._embedder, query, {**_of(session), **between.turns()}, top_k)
         return [replace(turn, similarity=cosine) for turn, cosine in near]
 
     async def last_turns(self, session: SessionName, last: int = 10) -> list[RememberedTurn]:
@@ -254,7 +257,13 @@ class TopicMemory:
         return _as_gone(gone[0]) if gone else None
 
     async def find_similar(
-        self, query: str, session: SessionName, top_k: int = 5, *, include_gone: bool = False
+        self,
+        query: str,
+        session: SessionName,
+        top_k: int = 5,
+        *,
+        include_gone: bool = False,
+        between: Between = ALWAYS,
     ) -> list[RememberedTopic]:
         """Topics of the session most like the query by title and summary, best first; none for one without words."""
         found = await self.topics(session)
@@ -262,8 +271,12 @@ class TopicMemory:
         if not include_gone:
             where |= {"kept": 1, "event_offset": (found.since, _LARGEST_OFFSET)}
         kept = {topic.topic_id: topic for topic in found.kept}
-        near = await TOPICS.nearest(self._store, self._embedder, query, where, top_k)
-        return [replace(kept.get(topic.topic_id) or _as_gone(topic), similarity=score) for topic, score in near]
+        # How long the active topic goes on, its point does not say.
+        near = await TOPICS.nearest(
+            self._store, self._embedder, query, where, top_k if between is ALWAYS else self._keep_turns
+        )
+        told = [replace(kept.get(topic.topic_id) or _as_gone(topic), similarity=score) for topic, score in near]
+        return [each for each in told if between.meets(each.created_at, each.last_active_at)][:top_k]
 
     async def app_of(self, session_id: str) -> str | None:
         """As `SessionVectorMemory.app_of`: a topic is of turns."""

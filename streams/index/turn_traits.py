@@ -1,16 +1,14 @@
 """Fields of a turn's point that the ranker reads: made when the turn is indexed, not for every question."""
 
-from datetime import date
-
 from models.events import Turn
 from models.retrieval.event_times import DayInterval, event_interval
 from models.retrieval.fusion import Place
 from models.retrieval.ranker import CandidateTurn
 from models.retrieval.traits import TurnTraits, speaker_of, traits_of
+from streams.index.between import EPOCH_DAY
 from streams.index.collections import TURNS
 from streams.index.event_points import Payload
 
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
 _DAY_MS = 86_400_000
 
 
@@ -19,8 +17,8 @@ def trait_fields(turn: Turn) -> Payload:
     told = event_interval(turn.content, turn.timestamp.date())
     return {
         "traits": traits_of(turn.content).packed(),
-        "told_from": told and told.first - _EPOCH_DAY,
-        "told_to": told and told.last - _EPOCH_DAY,
+        "told_from": told and told.first - EPOCH_DAY,
+        "told_to": told and told.last - EPOCH_DAY,
     }
 
 
@@ -32,9 +30,7 @@ def candidate_of(place: Place, payload: Payload) -> CandidateTurn:
     return CandidateTurn(
         place,
         speaker_of(str(payload["content"])),
-        int(payload.get("event_time_ms") or 0) // _DAY_MS + _EPOCH_DAY,
-        DayInterval(first + _EPOCH_DAY, last + _EPOCH_DAY)
-        if isinstance(first, int) and isinstance(last, int)
-        else None,
+        int(payload.get("event_time_ms") or 0) // _DAY_MS + EPOCH_DAY,
+        DayInterval(first + EPOCH_DAY, last + EPOCH_DAY) if isinstance(first, int) and isinstance(last, int) else None,
         TurnTraits.unpacked(str(payload["traits"])),
     )

@@ -1,5 +1,7 @@
 """What every vector store must keep to: the same tests on Qdrant Edge and on the server's client."""
 
+from datetime import UTC, datetime, timedelta
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -7,10 +9,11 @@ from numpy.typing import NDArray
 
 from models.errors import ConfigurationError
 from models.retrieval.lexical import document_vector, query_vector
-from streams.ports import Condition, Point, VectorStore
+from streams.ports import Condition, Either, Point, VectorStore
 
 DIM = 8
 TURNS = "turns"
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WEIRD_IDS = [
     "naïve 東京 🌙",
     "a\"b'c\\d",
@@ -106,13 +109,17 @@ async def test_weird_ids_are_kept_apart(store: VectorStore, session: str) -> Non
         ({"risk": None, "turn": (1, 4)}, [2, 4]),
         ({"user_id": "u", "session_id": "a", "turn": (5, 99)}, [5, 6]),
         ({"user_id": "other"}, []),
+        ({"said_at": (AT, AT + timedelta(days=2))}, [0, 1, 2]),
+        ({"said_at": (AT + timedelta(days=1, seconds=1), AT + timedelta(days=9))}, [2, 3, 4, 5, 6]),
+        ({"turn": (1, 4), "when": Either(({"risk": None, "turn": (0, 2)}, {"turn": 3}))}, [2, 3]),
     ],
 )
 async def test_every_entry_of_a_filter_must_hold(
     store: VectorStore, where: dict[str, Condition], expected: list[int]
 ) -> None:
-    """Equal values, null, closed ranges, and several at once; in search as in count."""
-    points = [point("a", t, risk=t / 10 if t % 2 else None) for t in range(7)]
+    """Equal values, null, closed ranges of numbers and times, either, several at once; in search as in count."""
+    said = [(AT + timedelta(days=t)).isoformat() for t in range(7)]
+    points = [point("a", t, risk=t / 10 if t % 2 else None, said_at=said[t]) for t in range(7)]
     await store.upsert(TURNS, points)
     hits = await store.search(TURNS, unit(1), where=where, top_k=50)
 

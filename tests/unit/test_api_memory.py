@@ -1,6 +1,6 @@
 """Retrieval, prompt assembly, search and look-ups of users' memory, without a socket."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from models.events import Role
 from models.events.user import FactCategory
+from streams.index.between import Between
 from tests.support.api_doubles import AT, Served, episode, fact, said, stats
 
 
@@ -129,3 +130,31 @@ async def test_a_search_finds_turns_or_episodes(client: httpx.AsyncClient, serve
         (None, "u", None),
         (("a",), None, "t"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"from": "2026-02-30"}, "from"),
+        ({"to": "2026-02-01T25:00:00Z"}, "to"),
+        ({"to": "9999-12-31T23:59:59-01:00"}, "to"),
+        ({"from": "2026-02-02", "to": "2026-02-01"}, "to"),
+        ({"from": "yesterday"}, "from"),
+        ({"from": "2026-02-01T10:00:00"}, "from"),
+    ],
+)
+async def test_no_time_is_guessed(client: httpx.AsyncClient, asked: dict[str, str], field: str) -> None:
+    """What is no day or time, a time without its zone, and an end before the beginning are refused, with the field."""
+    answer = await client.post("/v1/search", json={"user_id": "u", "query": "boat", **asked})
+
+    assert (answer.status_code, [each["field"] for each in answer.json()["errors"]]) == (422, [field])
+
+
+async def test_a_day_is_meant_whole(client: httpx.AsyncClient, served: Served) -> None:
+    """In UTC, from its first moment to its last; times with other offsets are the same moments."""
+    await posted(client, "/v1/search", user_id="u", query="boat", **{"from": "2026-02-01", "to": "2026-02-01"})
+    await posted(client, "/v1/search", user_id="u", query="boat", **{"from": "2026-02-01T02:00:00+02:00"})
+    day, since = (each.between for each in served.search.asked)
+
+    assert day == Between(datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 2, 1, 23, 59, 59, 999_999, tzinfo=UTC))
+    assert since == Between(day.first)

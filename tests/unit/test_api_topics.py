@@ -4,6 +4,7 @@ import random
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from msgspec import structs
@@ -169,7 +170,7 @@ async def test_a_merged_topic_goes_on_in_the_other(store: ServerStore) -> None:
 
 
 async def test_search_finds_topics_by_likeness(session: Asked) -> None:
-    """Across the topics of a session, best first; one that was evicted only when asked for."""
+    """Across the topics of a session or of a time, best first; one that was evicted only when asked for."""
     await session.talk(*SUBJECTS)
     question: dict[str, Any] = {"q": "which strings does my guitar need", "top_k": 2}
     found = await session.got("topics/search", **question)
@@ -182,6 +183,10 @@ async def test_search_finds_topics_by_likeness(session: Asked) -> None:
     assert kept_only[0]["kept"]
     assert (evicted[0]["topic_title"][:11], evicted[0]["kept"]) == ("Which sails", False)
     assert evicted[0]["similarity"] > kept_only[0]["similarity"]
+    until = {"q": "what", "to": evicted[0]["last_active_at"], "top_k": 9}
+    assert await session.got("topics/search", include_gone=True, **until) == [
+        {**evicted[0], "similarity": ANY, "age_seconds": ANY}
+    ]
     assert await session.got("topics/search", q=" ") == []
     assert await session.got("topics/search", of="nobody", **sail) == []
 

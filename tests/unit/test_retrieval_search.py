@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from qdrant_client import AsyncQdrantClient
 
 from models.events import EpisodeCompressed, SessionName, Turn
+from streams.index.between import Between
 from streams.index.hybrid_search import HybridSearch, Scope
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
@@ -161,6 +162,30 @@ async def test_sessions_are_ranked_by_what_they_say(memory: Searched) -> None:
     assert (await memory.search.sessions("telescope", ANN, 2))[0][0].session_id == "sky"
 
 
+@pytest.mark.parametrize(
+    ("between", "expected"),
+    [
+        (Between(MAY + timedelta(days=10)), {10, 20}),
+        (Between(last=MAY + timedelta(days=10)), {0, 10}),
+        (Between(MAY + timedelta(days=1), MAY + timedelta(days=9, hours=1)), {10}),
+        (Between(MAY + timedelta(days=20, minutes=20), MAY + timedelta(days=20, minutes=20)), {20}),
+        (Between(MAY + timedelta(days=21)), set()),
+    ],
+    ids=["from", "to", "told", "to the minute", "none"],
+)
+async def test_a_window_holds(memory: Searched, between: Between, expected: set[int]) -> None:
+    """Of what was said, or is told of, within it, both ends inside; what stands beside a hit must be within it too."""
+    texts = {0: "The boat came.", 10: "The boat sailed yesterday.", 20: "The boat sank."}
+    await memory.index(*(turn(number, text, day=number) for number, text in texts.items()))
+    scope = Scope(user_id="ann", between=between)
+    near = await SessionVectorMemory(memory.store, memory.embedder).find_similar(
+        "boat", SessionName("app", "s"), 9, between
+    )
+
+    assert {number for _, number in await memory.found("boat", scope, 10)} == expected
+    assert {each.turn for each in near} == expected
+
+
 @pytest.mark.parametrize("fields", [{}, {"app_ids": ()}, {"app_ids": (), "user_id": "ann"}])
 def test_no_scope_holds_everything(fields: dict[str, object]) -> None:
     """A look-up without an owner, or for no app at all, cannot be written down."""
@@ -193,5 +218,7 @@ async def test_episodes_are_found_by_words_meaning_and_date(memory: Searched) ->
     queries = ["Zyxwort", "plumbing repair", "What was in June 2023?"]
     best = [(await memory.search.episodes(query, ANN, 3))[0][0] for query in queries]
 
+    june = Scope(user_id="ann", between=Between(MAY + timedelta(days=39), MAY + timedelta(days=79)))
+    assert [found.episode for found, _ in await memory.search.episodes("trip tap databases", june, 3)] == [1]
     assert [found.episode for found in best] == [2, 3, 1]
     assert {found.user_id for found, _ in await memory.search.episodes("vector databases", ANN, 9)} == {"ann"}

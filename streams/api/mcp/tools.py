@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from mcp.types import Tool, ToolAnnotations
-from msgspec import Meta, Struct, structs
+from msgspec import NODEFAULT, Meta, Struct, field, structs
 
 from models.events.base import Output
 from models.messages.turns import IncomingTurn
@@ -219,14 +219,14 @@ def _listed(kind: type[Listing], listing: Any) -> ServedTool:
 
 def _taken(tool: str) -> type[Struct]:
     """What a tool takes: fields of requests, those that must be given first."""
-    told, taken = _TOOLS[tool], []
+    told, taken = _TOOLS[tool], list[tuple[str, Any, Any]]()
     changed = told.get("defaults", {})
     for kind, names in told["takes"]:
         known = {each.name: each for each in structs.fields(_SOURCES[kind])}
         for each in map(known.__getitem__, names.split()):
-            given = () if each.required and each.name not in changed else (changed.get(each.name, each.default),)
-            taken.append((each.name, each.type, *given))
-    taken.sort(key=len)
+            default = NODEFAULT if each.required and each.name not in changed else changed.get(each.name, each.default)
+            taken.append((each.name, each.type, field(default=default, name=each.encode_name)))
+    taken.sort(key=lambda each: each[2].default is not NODEFAULT)
     named = "".join(map(str.capitalize, tool.split("_")))
     documented = {"__doc__": told["about"]}
     return msgspec.defstruct(f"{named}Arguments", taken, namespace=documented, frozen=True, forbid_unknown_fields=True)

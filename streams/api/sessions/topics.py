@@ -19,7 +19,8 @@ from models.policy.topic import TopicPolicy
 from models.session.topics.decay import MemoryType, half_life, memory_type
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
-from streams.api.sessions.turns import ReadSession, SoughtText, Waiting
+from streams.api.sessions.turns import ReadSession, SimilarTurns, Waiting
+from streams.api.users.messages import between
 from streams.http.audit import note_given
 from streams.http.problems import Problem
 from streams.http.route import Group
@@ -38,11 +39,9 @@ class SessionTopics(ReadSession, frozen=True, kw_only=True):
     include_gone: _WithGone = False
 
 
-class SimilarTopics(ReadSession, frozen=True, kw_only=True):
+class SimilarTopics(SimilarTurns, frozen=True, kw_only=True):
     """A question for topics like a text."""
 
-    q: SoughtText
-    top_k: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 5
     include_gone: _WithGone = False
 
 
@@ -145,7 +144,10 @@ class TopicReader:
     async def search(self, asked: SimilarTopics) -> list[TopicAnswer]:
         """Topics of the session most like `q` by title and summary, best first. A read is no access of a topic."""
         session = await self._waiting.session(self._memory, asked)
-        found = await self._memory.find_similar(asked.q, session, asked.top_k, include_gone=asked.include_gone)
+        within = between(asked.since, asked.until)
+        found = await self._memory.find_similar(
+            asked.q, session, asked.top_k, include_gone=asked.include_gone, between=within
+        )
         return self._answers(found)
 
     @_TOPICS.get("/context", "assemble_topic_context", audits="text_read")

@@ -12,13 +12,13 @@ from http import HTTPStatus
 from time import monotonic
 from typing import Annotated, Protocol
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from models.events import DEFAULT_APP, SessionName, UserMemoryChanged
 from models.events.base import Role
 from models.events.fields import Identifier, MessageId, TurnNumber
 from streams.api.answers import answered, without
-from streams.api.users.messages import DEFAULT_WAIT_MS, MAX_QUERY_CHARS, MAX_WAIT_MS, After
+from streams.api.users.messages import DEFAULT_WAIT_MS, MAX_QUERY_CHARS, MAX_WAIT_MS, After, From, To, between
 from streams.gateway.visible import NumberedMessage
 from streams.http.audit import note_ids
 from streams.http.limits import extend_deadline
@@ -97,6 +97,8 @@ class SimilarTurns(ReadSession, frozen=True, kw_only=True):
 
     q: SoughtText
     top_k: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 5
+    since: From | None = field(default=None, name="from")
+    until: To | None = field(default=None, name="to")
 
 
 class LastTurns(ReadSession, frozen=True, kw_only=True):
@@ -148,7 +150,7 @@ class SessionReader:
     async def similar(self, asked: SimilarTurns) -> list[IndexedTurn]:
         """Turns of the session most like `q`, best first."""
         session = await self._waiting.session(self._memory, asked)
-        found = await self._memory.find_similar(asked.q, session, asked.top_k)
+        found = await self._memory.find_similar(asked.q, session, asked.top_k, between(asked.since, asked.until))
         return [answered(IndexedTurn, turn) for turn in found]
 
     @_SESSIONS.get("/sessions/{session_id:path}/turns", "list_session_turns", audits="text_read")

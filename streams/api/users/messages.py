@@ -4,15 +4,18 @@ The source names (`structured_facts`, `episodic_context`, `turn_range`, `distanc
 """
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, time
 from typing import Annotated, ClassVar, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from models.events.fields import Identifier, MessageId, Ratio, TurnNumber, UtcTime
 from models.events.user import EpisodeCompressed, FactCategory, FactChanged, SessionTurns, TurnRef
 from models.retrieval.context import MIN_TOKENS
 from streams.api.answers import answered, without
 from streams.http.field_rules import Rules, given, never, some_of
+from streams.http.problems import invalid_field
+from streams.index.between import ALWAYS, Between
 
 MAX_QUERY_CHARS = 8_000
 MAX_TOP_K = 100
@@ -26,6 +29,19 @@ UserId = Annotated[Identifier, Meta(description="Whose memory; of one app, as th
 AppId = Annotated[Identifier, Meta(description="The user's app; none: the token's only one, else all it may read.")]
 TopK = Annotated[int, Meta(ge=1, le=MAX_TOP_K, description="How many at most.")]
 SearchKind = Literal["turns", "episodes"]
+_MOMENT = r"^\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d:\d\d(\.\d{1,6})?([Zz]|[+-]\d\d:\d\d))?$"
+Moment = Annotated[
+    str,
+    Meta(
+        pattern=_MOMENT,
+        description="A time with its offset (RFC 3339), or a day, the whole of it, in UTC.",
+        examples=["2026-01-31"],
+    ),
+]
+From = Annotated[
+    Moment, Meta(description="Turns said, or telling of days, from then on; episodes and topics not over before.")
+]
+To = Annotated[Moment, Meta(description="Likewise until then, itself among them.")]
 InjectionPoint = Annotated[
     Literal["unanswered_conversation", "conversation_review", "conversation_selection"],
     Meta(
@@ -106,6 +122,8 @@ class SearchMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     kind: SearchKind = "turns"
     top_k: TopK = 10
     explain: Annotated[bool, Meta(description="Whether each turn says what its score is made of.")] = False
+    since: From | None = field(default=None, name="from")
+    until: To | None = field(default=None, name="to")
 
 
 class OfUser(Struct, frozen=True, kw_only=True):
@@ -283,6 +301,29 @@ class StandingAnswer(Struct, frozen=True, kw_only=True):
     facts: int = 0
     episodes: int = 0
     caught_up: CaughtUp = None
+
+
+def between(since: str | None, until: str | None) -> Between:
+    """The window that a request names, both ends in it.
+
+    Raises:
+        Problem: 422, there is no such time, or the end is before the beginning.
+    """
+    first = ALWAYS.first if since is None else _moment("from", since, time.min)
+    last = ALWAYS.last if until is None else _moment("to", until, time.max)
+    if last < first:
+        raise invalid_field("to", "is before `from`: swap them, or leave one out")
+    return Between(first, last)
+
+
+def _moment(name: str, text: str, of_day: time) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text.upper())
+        return datetime.combine(moment, of_day, UTC) if len(text) == len("2026-01-31") else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise invalid_field(
+            name, "is no day of a calendar, or no time of a day: 2026-01-31, 2026-01-31T09:30:00Z"
+        ) from None
 
 
 def episode_answer(episode: EpisodeCompressed, distance: float | None = None) -> EpisodeAnswer:

@@ -45,6 +45,7 @@ from streams.api.users.messages import (
     TurnHit,
     UserEpisodes,
     UserFacts,
+    between,
     episode_answer,
     turn_refs,
 )
@@ -219,7 +220,7 @@ class MemoryReader:
         Nothing counts as accessed: only memory of projects counts that.
 
         Raises:
-            Problem: 403 another tenant's app; 422 neither a user nor a session nor an app is named.
+            Problem: 403 another tenant's app; 422 neither a user nor a session nor an app is named, or no such time.
             AmbiguousApp: Several apps have the session.
             StoreUnavailable: The store does not answer.
         """
@@ -231,7 +232,7 @@ class MemoryReader:
         apps = asked_by.apps_of(body.app_id)
         if body.session_id is not None:
             apps = ((await session_of(self._turns, body.session_id, body.app_id)).app_id,)
-        scope = Scope(apps, body.user_id, body.session_id)
+        scope = Scope(apps, body.user_id, body.session_id, between(body.since, body.until))
         fresh = (await self._progress.of_scope(scope, asked_by.app_of(body.app_id)))._asdict()
         if body.kind == "episodes":
             ranked = await self._search.episodes(body.query, scope, body.top_k)

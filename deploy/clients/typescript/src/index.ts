@@ -30,6 +30,12 @@ export interface Added {
   turns: Accepted[];
 }
 
+/** When: a time, or a day as `2026-01-31`, in UTC; both ends are inside. */
+export interface Within {
+  since?: Date | string;
+  until?: Date | string;
+}
+
 export interface Whose {
   userId: string;
   /** Which conversation; none: one that this object has with the user. */
@@ -143,10 +149,11 @@ export class Memory {
   /** Turns or episodes by words and likeness; of a user, of a session, or of the whole app. */
   async search(
     query: string,
-    options: { userId?: string; sessionId?: string; kind?: "turns" | "episodes"; limit?: number } = {},
+    options: { userId?: string; sessionId?: string; kind?: "turns" | "episodes"; limit?: number } & Within = {},
   ): Promise<Found> {
-    const { userId: user_id, sessionId: session_id, kind = "turns", limit: top_k = 10 } = options;
-    return this.#ask("POST", "/v1/search", { body: { query, user_id, session_id, kind, top_k } });
+    const { userId: user_id, sessionId: session_id, kind = "turns", limit: top_k = 10, since, until } = options;
+    const body = { query, user_id, session_id, kind, top_k, from: since, to: until };
+    return this.#ask("POST", "/v1/search", { body });
   }
 
   /** A prompt for a question: facts, episodes, what was said of it, and the last turns, within a budget. */

@@ -25,6 +25,8 @@ test("what is added is found", async () => {
   assert.deepEqual((await memory.recent("u-1", { last: 1 })).map((turn) => turn.content), ["I moved to Bergen."]);
   assert.equal((await memory.turns(added.sessionId, { after: later })).length, 3);
   assert.match((await memory.search("Alex Oslo", { userId: "u-1", limit: 1 })).turns![0]!.turn.content, /Oslo/);
+  const tomorrow = new Date(Date.now() + 86_400_000);
+  assert.deepEqual((await memory.search("Alex Oslo", { userId: "u-1", since: tomorrow })).turns ?? [], []);
   assert.deepEqual(await memory.episodes("u-1"), []);
   await memory.end(added.sessionId);
 });

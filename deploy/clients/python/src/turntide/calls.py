@@ -9,6 +9,7 @@ import json
 import random
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
@@ -124,9 +125,17 @@ class Calls:
         session_id: str | None = None,
         kind: Literal["turns", "episodes"] = "turns",
         limit: int = 10,
+        since: date | None = None,
+        until: date | None = None,
     ) -> Steps[Found]:
-        """Turns or episodes by words and likeness; of a user, of a session, or of the whole app."""
-        body = {"query": query, "user_id": user_id, "session_id": session_id, "kind": kind, "top_k": limit}
+        """Turns or episodes by words and likeness; of a user, of a session, or of the whole app.
+
+        `since` and `until` are days, in UTC, or times with a zone, both inside: turns said then, or telling of it.
+        """
+        body = {
+            "query": query, "user_id": user_id, "session_id": session_id, "kind": kind, "top_k": limit,
+            "from": since and since.isoformat(), "to": until and until.isoformat(),
+        }  # fmt: skip
         return read(Found, (yield from self._posted("/v1/search", body)))
 
     def context(

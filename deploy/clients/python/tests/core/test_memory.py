@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,9 @@ def test_what_is_added_is_found(call: Callable[..., Any]) -> None:
     assert [turn.content for turn in call("recent", "u-1", last=1)] == ["I moved to Bergen."]
     assert [turn.role for turn in call("turns", added.session_id)] == ["user", "assistant", "user"]
     assert "Oslo" in call("search", "Alex Oslo", user_id="u-1", limit=1).turns[0].turn.content
+    today = datetime.now(UTC).date()
+    assert call("search", "Alex Oslo", user_id="u-1", since=today - timedelta(1), until=datetime.now(UTC)).turns
+    assert call("search", "Alex Oslo", user_id="u-1", since=today + timedelta(2)).turns == []
     assert call("episodes", "u-1") == []
     assert call("end", user_id="u-1") is None
 
