@@ -41,6 +41,7 @@ from models.events.erase import SpaceErased, SpaceErasure, SpaceSessionErased
 from models.events.user import RequestedTurn
 from models.policy import Policy
 from models.state.entity import Folding
+from models.state.transcript import fitting
 
 
 def fold(
@@ -216,6 +217,7 @@ class _AppStep:
 def _fitting(ended: ConversationEnded, policy: Policy) -> ConversationEnded:
     """As much of a conversation as may have to wait in the state: what the sessions role sends fits."""
     memory, apps = policy.memory, policy.apps
+    turns = [RequestedTurn(turn.role, turn.content[: apps.asked_turn_chars]) for turn in ended.turns]
     return msgspec.structs.replace(
         ended,
         reason=ended.reason[:NAME_CHARS],
@@ -225,8 +227,6 @@ def _fitting(ended: ConversationEnded, policy: Policy) -> ConversationEnded:
             msgspec.structs.replace(each, text=each.text[: apps.notable_chars])
             for each in ended.notables[-apps.notables :]
         ],
-        turns=[
-            RequestedTurn(turn.role, turn.content[: apps.asked_turn_chars])
-            for turn in ended.turns[-(memory.buffer_turns + memory.segment_turns) :]
-        ],
+        turns=turns[len(turns) - fitting([turn.content for turn in turns], apps.asked_tokens) :],
+        earlier=ended.earlier[len(ended.earlier) - fitting(ended.earlier, apps.asked_tokens) :],
     )

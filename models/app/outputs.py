@@ -143,6 +143,7 @@ class AppEmission(entity.Emission[SpaceOutput]):
                 summary=summary,
                 notables=ended.notables,
                 turns=ended.turns,
+                earlier=ended.earlier,
             )
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from models.events.base import CommandResult, Output, RequestId, Speaker, key_part
 from models.events.fields import (
@@ -105,9 +105,15 @@ class ConversationEnded(Output, frozen=True, kw_only=True, tag="conversation_end
     summary: Summary
     key_topics: KeyTopics
     notables: Notables
-    turns: Annotated[list[RequestedTurn], about("The last turns, long ones cut; empty if no model is asked.", CONTENT)]
+    turns: Annotated[
+        list[RequestedTurn],
+        about("All turns, or the last that fit, long ones cut; empty if no model is asked.", CONTENT),
+    ]
     started_at: StartTime
     ended_at: EndTime
+    earlier: Annotated[
+        list[str], about("Summaries of what was said before the turns that are here, in order.", CONTENT)
+    ] = field(default_factory=list)
 
 
 class SpaceCommand(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
@@ -238,7 +244,10 @@ class MemoryRequested(Output, frozen=True, kw_only=True, tag="memory_requested")
     request: Annotated[int, about("Counts the requests of a space; the answer names it.", OPERATIONAL, unit="number")]
     summary: Summary
     notables: Notables
-    turns: Annotated[list[RequestedTurn], about("The last turns, long ones cut.", CONTENT)]
+    turns: Annotated[list[RequestedTurn], about("All turns, or the last that fit, long ones cut.", CONTENT)]
+    earlier: Annotated[
+        list[str], about("Summaries of what was said before the turns that are here, in order.", CONTENT)
+    ] = field(default_factory=list)
 
 
 class CompactionRequested(Output, frozen=True, kw_only=True, tag="compaction_requested"):

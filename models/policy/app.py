@@ -71,7 +71,10 @@ class AppPolicy(PolicySection, frozen=True, kw_only=True):
     """Whether a language model makes memories and decides on compactions; on where one is configured."""
     when_it_fails: Literal["skip", "extractive"] = "skip"
     """What becomes of a memory that a language model failed to make (app memory: skipped)."""
-    asked_turn_chars: Annotated[int, Meta(ge=100, le=2_000)] = 2_000
+    asked_tokens: Annotated[int, Meta(ge=100, le=10_000)] = 8_000
+    """Of a conversation that the language model sees whole; of a longer one the last turns and summaries of the rest.
+    Bounds what is kept of an open session where a model is asked."""
+    asked_turn_chars: Annotated[int, Meta(ge=100, le=20_000)] = 8_000
     """Length of a turn as the language model sees it."""
     answer_within: timedelta = timedelta(minutes=5)
     """An answer of the slower stage is not waited for any longer; its own limit for one call is 30 s (app memory)."""

@@ -29,6 +29,7 @@ from models.risk.sequence.signals import SIGNAL_NAMES
 from models.session.messages import PART_BYTES
 from models.session.state import Open, SessionState
 from models.state.entity import record_bytes
+from models.state.transcript import PREFIX as TRANSCRIPT_PARTS
 from models.text.words import utf8_bytes
 
 KIB = 1024
@@ -101,6 +102,7 @@ class Footprint:
         head, parts = state.head, 3
         if isinstance(head, Open):
             parts += self._vectors + len(head.buffer_slots) + len(head.segment_refs) + self._past_segments
+            parts += state.parts.count(TRANSCRIPT_PARTS)
         else:
             parts += state.lasting_parts
         return parts * record_bytes(key) + _PANE * len(head.windows.panes)

@@ -136,6 +136,7 @@ def _correct(state: SessionState, item: SessionInput, event: TurnCorrected, poli
     if state.head.deadline is not None:
         state.head.offset = item.position.offset
         state.buffer.replace_text(event.turn, event.content)
+        state.transcript(policy).replace_text(event.turn, event.content)
         if policy.topics.enabled:
             state.topics(policy).replace_text(event.turn, event.content)
     if not policy.users.enabled:
@@ -297,7 +298,7 @@ class _SessionStep:
         segment = compact(turns, self.policy, said)
         if self.policy.apps.enabled:
             self.state.note(turns, said, self.policy)
-        self.state.add_segment(segment, self.policy)
+        self.state.add_segment(segment, turns, self.policy)
         self.head.open_turns = []
         self.emission.segment(segment)
 
@@ -320,7 +321,7 @@ class _SessionStep:
         episode = close_episode(past, segments, head.repeated_topics, policy)
         emission.episode(reason, episode)
         if policy.apps.enabled:
-            emission.conversation_ended(reason, episode)
+            emission.conversation_ended(reason, episode, [*past, *segments])
         emission.project_conversations(reason, status)
         emission.risk(self.risk.close(), profile_due=True, still_open=False)
         self.state.become(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from models.events import (
     ProfileUpdated,
     ProjectConversationEnded,
     ProjectTurnAdded,
+    RequestedTurn,
     RiskPoint,
     SegmentCompacted,
     Slope,
@@ -37,11 +39,12 @@ from models.risk.signals import suspicion_score
 from models.risk.windows import ClosedWindow
 from models.session.explain import evidence, explain, explain_judgement
 from models.session.risk import Effects, RiskStep
-from models.session.segments import KeptSegment
+from models.session.segments import KeptSegment, PastSegment
 from models.session.topics.decay import half_life, memory_type, priority
 from models.session.topics.state import Damage, TopicChange
 from models.state import entity
 from models.state.entity import same_fields
+from models.state.transcript import fitting
 from models.text.summary import Summary
 from models.text.words import estimate_tokens, utf8_bytes
 from models.wire.arrival import SessionTimedOut
@@ -54,6 +57,8 @@ then have the same source: ordinals from here on keep the two apart, and multipl
 
 
 _FINGERPRINT = "alert-fingerprint"
+_EARLIER = 4
+"""Of what a language model sees of a conversation, at most one part in so many is summaries of what does not fit."""
 
 
 def forms_of(event: OutputEvent) -> tuple[OutputEvent, ...]:
@@ -207,14 +212,21 @@ class SessionEmission(entity.Emission[OutputEvent]):
             )
         )
 
-    def conversation_ended(self, reason: str, summary: Summary) -> None:
+    def conversation_ended(self, reason: str, summary: Summary, said: Sequence[PastSegment | KeptSegment]) -> None:
         """The session closed, and may become a memory: one event for each space that the policy names.
+
+        A language model sees all turns, or as many of the last as fit, and the summaries of those before (`said`).
 
         One in which several users spoke belongs to none of theirs: nothing crosses to another one.
         """
         head, policy = self._head, self._policy.apps
         notables = self._state.notables(self._policy)
-        turns = self._state.buffer.asked(policy.asked_turn_chars) if policy.ask else []
+        turns = self._state.transcript(self._policy).all() if policy.ask else []
+        before = [each.summary for each in said if turns and each.first_turn < turns[0].turn]
+        while sum(map(estimate_tokens, before)) > policy.asked_tokens // _EARLIER:
+            before = before[1::2]  # spread over all of it
+        left = policy.asked_tokens - sum(map(estimate_tokens, before))
+        turns = turns[len(turns) - fitting([turn.content for turn in turns], left) :]
         for space in policy.spaces:
             if space == "user" and head.other_user:
                 continue
@@ -227,7 +239,8 @@ class SessionEmission(entity.Emission[OutputEvent]):
                     summary=summary.text,
                     key_topics=summary.key_topics,
                     notables=notables,
-                    turns=turns,
+                    turns=[RequestedTurn(turn.role, turn.content) for turn in turns],
+                    earlier=before,
                     ended_at=head.latest_at,
                 )
             )

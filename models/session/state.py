@@ -42,6 +42,7 @@ from models.session.topics.state import PREFIX as TOPIC_PARTS
 from models.state.buffer import BufferedTurn, TurnBuffer
 from models.state.entity import HEAD, StateLayout, encode
 from models.state.parts import Parts
+from models.state.transcript import Transcript
 from models.state.vectors import VectorRing
 from models.text.summary import Said
 
@@ -271,17 +272,23 @@ class SessionState:
         noted = Notables(self.parts, policy.apps).add(turns, said)
         self._noted_bytes, self._noted_parts = self._noted_bytes + noted, self._noted_parts + (noted > 0)
 
-    def add_segment(self, segment: KeptSegment, policy: Policy) -> None:
-        """Take a segment into layer 2; one that leaves it leaves a line."""
+    def transcript(self, policy: Policy) -> Transcript:
+        """The exact turns for a language model; empty for a closed session."""
+        return Transcript(self.parts, policy.apps)
+
+    def add_segment(self, segment: KeptSegment, turns: Sequence[BufferedTurn], policy: Policy) -> None:
+        """Take a segment into layer 2; one that leaves it leaves a line. Its turns stay where a model is asked."""
         left = self.working_memory.append(segment, policy.memory.segments)
         size, parts = self.parts.written_bytes, self.parts.written_parts
+        if policy.apps.enabled and policy.apps.ask:
+            self.transcript(policy).add(turns)
         for each in left:
             self.past_segments.add(each, policy)
         self._noted_bytes += self.parts.written_bytes - size
         self._noted_parts += self.parts.written_parts - parts
 
     def take_written(self) -> tuple[int, int]:
-        """Bytes and parts that topics, notable sentences and lines of segments wrote since the last call."""
+        """Bytes and parts that topics, notables, lines of segments and exact turns wrote since the last call."""
         size, parts = (0, 0) if self._topics is None else self._topics.store.take_written()
         size, parts = size + self._noted_bytes, parts + self._noted_parts
         self._noted_bytes = self._noted_parts = 0

@@ -10,11 +10,11 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from models.events import JudgedTurn, RequestedTurn, Role
+from models.events import JudgedTurn, Role
 from models.state.parts import Parts
 
 ASKED_CHARS = 40_000
-"""Of all turns that a slower stage sees of a conversation: with them it must fit into a record, and a state's part."""
+"""Of all turns that a judge sees of a conversation: with them it must fit into a record."""
 
 
 class BufferedTurn(Struct, frozen=True, array_like=True, gc=False):
@@ -57,16 +57,9 @@ class TurnBuffer:
             said = msgspec.structs.replace(self.read(turn), content=content)
             self._parts.put(f"b{self.slots[turn]}", encode_turn(said))
 
-    def asked(self, turn_chars: int) -> list[RequestedTurn]:
-        """The turns as a slower stage sees them, in order: each cut to `turn_chars`, the last `ASKED_CHARS` of all."""
-        return [RequestedTurn(turn.role, content) for turn, content in self._cut(turn_chars)]
-
     def judged(self, turn_chars: int) -> list[JudgedTurn]:
-        """The turns as a judge reads them: as `asked`, with their numbers."""
-        return [JudgedTurn(turn.turn, turn.role, content) for turn, content in self._cut(turn_chars)]
-
-    def _cut(self, turn_chars: int) -> list[tuple[BufferedTurn, str]]:
-        turns: list[tuple[BufferedTurn, str]] = []
+        """The turns as a judge reads them, in order: each cut to `turn_chars`, the last `ASKED_CHARS` of all."""
+        turns: list[JudgedTurn] = []
         left = ASKED_CHARS
         for number in sorted(self.slots, reverse=True):
             turn = self.read(number)
@@ -74,7 +67,7 @@ class TurnBuffer:
             left -= len(content)
             if left < 0:
                 break
-            turns.append((turn, content))
+            turns.append(JudgedTurn(turn.turn, turn.role, content))
         return turns[::-1]
 
     def _make_room(self, arriving: int, capacity: int, open_turns: Collection[int]) -> int:

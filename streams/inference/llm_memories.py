@@ -170,7 +170,7 @@ def _says_something(request: MemoryRequested) -> bool:
 def _conversation(request: MemoryRequested) -> str:
     """As JSON: whatever is said there stays inside its strings."""
     notables = [notable.text for notable in request.notables]
-    said = {"summary": request.summary, "notables": notables, "turns": request.turns}
+    said = {"summary": request.summary, "notables": notables, "earlier": request.earlier, "turns": request.turns}
     return msgspec.json.encode(said).decode()
 
 

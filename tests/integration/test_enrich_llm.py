@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from jobs.shared.sending import send_to_turns
-from models.events import EpisodeCompressed, FactChanged
-from models.events.topics import FACTS, USER_EPISODES, Topic
+from models.events import AppMemoryChanged, EpisodeCompressed, FactChanged, SessionEnded
+from models.events.topics import FACTS, MEMORIES, USER_EPISODES, Topic
 from streams.kafka.producer import Record
 from streams.settings import LlmSettings, Settings
 from tests.support.fault_driver import events, recorded, running, said, until
@@ -82,3 +82,22 @@ async def test_without_an_answer_the_default_serves(settings: Settings, mode: Mo
     assert ("extractive", "wordllama", 256) == (episode.summarised_by, episode.embedded_by, len(episode.embedding))
     assert "boat" in episode.summary
     assert facts == []
+
+
+async def test_a_model_reads_the_whole_conversation_for_its_memory(settings: Settings) -> None:
+    """All sixty turns exactly, though the session keeps ten and segments of fifty."""
+    texts = [f"Berth {n}: {'the rope is blue. ' * 12}" for n in range(60)]
+    ended = SessionEnded(session_id="s", timestamp=START + timedelta(hours=1))
+    with standing_in() as model:
+        model.say = lambda _system, _user: json.dumps({"content": "User has sixty berths."})
+        told = [said(n, content=text, at=START + timedelta(seconds=n)) for n, text in enumerate(texts)]
+        await send_to_turns(settings, [*map(recorded, told), recorded(ended)])
+        settings = asking(settings, model.base_url)
+        settings.llm.make_memories = True
+        async with running(settings, "sessions", "memory", "enrich"):
+            made = await until(lambda: of_kind(settings, MEMORIES, AppMemoryChanged), "a memory")
+        messages = [one.body["messages"] for one in model.asked]
+    (user,) = [said["content"] for told, said in messages if "memory creation" in told["content"]]
+
+    assert "User has sixty berths." == made[0].content
+    assert texts == [turn["content"] for turn in json.loads(user)["turns"]]

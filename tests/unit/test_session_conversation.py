@@ -1,21 +1,23 @@
 """What a session hands to apps' memories and to projects, and what is left and told of one that is erased."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from msgspec import structs
 
 from models import events
 from models.entities import entity_key
-from models.policy import MemoryPolicy, Policy
+from models.policy import Policy
 from models.policy.app import AppPolicy
 from models.policy.project import ProjectPolicy
-from models.state.buffer import ASKED_CHARS
+from models.text.words import estimate_tokens
 from models.wire.arrival import SessionTimedOut
 from tests.support.escalation_driver import judged_by
 from tests.support.fields import assert_fields
 from tests.support.session_driver import NOON, Session, said
 
+OF_TURN_3: Any = {"session_id": "s", "user_id": "u", "app_id": "a", "turn": 3, "timestamp": NOON}
 ERASED = events.SessionErased(session_id="s", timestamp=NOON + timedelta(days=400), request_id="r")
 
 
@@ -90,16 +92,39 @@ def test_who_comes_back_goes_on_with_the_same_conversation() -> None:
     assert session.stored == {}
 
 
-def test_a_language_model_sees_the_last_turns() -> None:
-    """Each cut as the policy says, as far back as a record can hold."""
-    session = Session(Policy(memory=MemoryPolicy(buffer_turns=50), apps=AppPolicy(ask=True, asked_turn_chars=4_000)))
-    talk(session, *[f"{number} " * 5_000 for number in range(20)])
+def test_a_language_model_sees_all_that_was_said() -> None:
+    """Every turn as it was said or put right, also one that came late; nothing of it stays once the session closed."""
+    session = Session(with_apps(ask=True, asked_turn_chars=100))
+    talk(session, *[f"{number} {'oak ' * 40}" for number in range(40)])
+    session.say(41, "And last.")
+    session.say(40, "Between.")
+    session.put(events.TurnCorrected(**OF_TURN_3, content="It was teak."))
+    session.store()
+    session.end()
+    session.store()
+    (event,) = ends(session)
+    said = [turn.content for turn in event.turns]
+
+    assert ["0", "It was teak.", "39", "Between.", "And last."] == [
+        said[0].split()[0], said[3], said[39].split()[0], *said[40:]
+    ]  # fmt: skip
+    assert ([], {100}) == (event.earlier, {len(said[n]) for n in (0, 1, 2, *range(4, 40))})
+    assert not [name for name in session.stored if name.startswith("x")]
+
+
+def test_of_what_does_not_fit_a_language_model_sees_summaries() -> None:
+    """The last turns exactly and, in a quarter of the budget at most, what was said before; the state has no more."""
+    session = Session(with_apps(ask=True, asked_tokens=400))
+    talk(session, *[f"I decided to plant {number} oaks. {'And so on. ' * 9}" for number in range(60)])
+    kept = sum(len(part) for name, part in session.stored.items() if name.startswith("x"))
     session.end()
     (event,) = ends(session)
+    tokens = [sum(map(estimate_tokens, said)) for said in ([turn.content for turn in event.turns], event.earlier)]
 
-    assert [10, 19] == [int(event.turns[n].content.split()[0]) for n in (0, -1)]
-    assert sum(len(turn.content) for turn in event.turns) == ASKED_CHARS
-    assert [events.Role.USER, events.Role.ASSISTANT] * 5 == [turn.role for turn in event.turns]
+    assert (320, 59) == (tokens[0], int(event.turns[-1].content.split()[4]))
+    assert 50 <= tokens[1] <= 100
+    assert int(event.earlier[0].split()[4]) < 20
+    assert kept < 2 * 4 * 400
 
 
 @pytest.mark.parametrize("closed", [False, True])
