@@ -40,9 +40,9 @@ RunRole = Callable[[Settings, asyncio.Event], Awaitable[None]]
 def policy_of(settings: Settings) -> Policy:
     """The policy file's, or the sources' defaults; where it names no threshold for topics, with the embedder's own.
 
-    Sessions are judged by the model in the trained scorer's file, unless the policy has one or wants none. Facts and
-    memories of apps are asked of a language model where one is configured for it, and a judge of alerts likewise. No
-    embedder is loaded.
+    Sessions are judged by the model in the trained scorer's file, unless the policy has one or wants none. Facts,
+    segments and memories of apps are asked of a language model where one is configured for it, and a judge of alerts
+    likewise. No embedder is loaded.
 
     Raises:
         ConfigurationError: The policy's file or the scorer's cannot be read or is wrong, or a memory is waited for too
@@ -67,6 +67,8 @@ def _asking(policy: Policy, llm: LlmSettings) -> Policy:
     if llm.extract_facts:
         facts = structs.replace(policy.users.facts, ask=True)
         policy = structs.replace(policy, users=structs.replace(policy.users, facts=facts))
+    if llm.summarise_sessions:
+        policy = structs.replace(policy, memory=structs.replace(policy.memory, ask=True))
     if llm.make_memories:
         if policy.apps.answer_within <= llm.memory_timeout:
             raise ConfigurationError(
@@ -268,7 +270,7 @@ async def run_memory(settings: Settings, stop: asyncio.Event) -> None:
 
 
 async def run_enrich(settings: Settings, stop: asyncio.Event) -> None:
-    """Answer what the memory role asks for."""
+    """Answer what folds ask for."""
     from streams.inference.llm_facts import LlmFactExtractor  # noqa: PLC0415
     from streams.inference.llm_memories import MemoryWriter  # noqa: PLC0415
     from streams.inference.summaries import answerers  # noqa: PLC0415

@@ -71,7 +71,7 @@ _SHOWN = (PROFILES, ALERTS, COMPACTIONS, ERASURES, TURNS)
 ACCESS: dict[str, UserAccess] = {
     "sessions": UserAccess(
         reads=(TURNS, SESSION_STATE, DEAD_LETTERS),
-        writes=(*_owned("sessions"), TURNS),  # onto turns.v1 it writes what the clock says
+        writes=(*_owned("sessions"), REQUESTS, TURNS),  # onto turns.v1 it writes what the clock says
         groups=("sessions",),
     ),
     "memory": UserAccess(
@@ -79,7 +79,7 @@ ACCESS: dict[str, UserAccess] = {
         writes=(*_owned("memory"), COMMANDS, DEAD_LETTERS),
         groups=("memory",),
     ),
-    "enrich": UserAccess(reads=(REQUESTS,), writes=(COMMANDS,), groups=("enrich",)),
+    "enrich": UserAccess(reads=(REQUESTS,), writes=(COMMANDS, TURNS), groups=("enrich",)),
     "judge": UserAccess(reads=(JUDGEMENTS,), writes=(TURNS,), groups=("judge",)),
     # A group for each generation of its collections.
     "index": UserAccess(

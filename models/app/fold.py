@@ -36,9 +36,8 @@ from models.events.app import (
     SpaceOutput,
     WorkDue,
 )
-from models.events.base import BY_HAND, NAME_CHARS, CommandResult, Outcome, Position
+from models.events.base import BY_HAND, NAME_CHARS, CommandResult, Outcome, Position, RequestedTurn
 from models.events.erase import SpaceErased, SpaceErasure, SpaceSessionErased
-from models.events.user import RequestedTurn
 from models.policy import Policy
 from models.state.entity import Folding
 from models.state.transcript import fitting

@@ -16,6 +16,7 @@ from models.events.erase import *
 from models.events.fields import *
 from models.events.project import *
 from models.events.project_items import *
+from models.events.segment import *
 from models.events.session import *
 from models.events.topic import *
 from models.events.user import *
@@ -32,6 +33,7 @@ SessionOutput = (
     | ProfileUpdated
     | WindowClosed
     | SegmentCompacted
+    | SegmentRequested
     | TopicChanged
     | EpisodeClosed
     | AlertChanged

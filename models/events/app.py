@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from models.events.base import CommandResult, Output, RequestId, Speaker, key_part
+from models.events.base import CommandResult, Output, RequestedTurn, RequestId, Speaker, key_part
 from models.events.fields import (
     BEHAVIOUR,
     CONTENT,
@@ -39,7 +39,6 @@ from models.events.fields import (
     UtcTime,
     about,
 )
-from models.events.user import RequestedTurn
 
 MOST_MEMORY_CHARS = 4_000
 """Of a command; the policy keeps fewer."""

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from models.events.fields import (
     BEHAVIOUR,
+    CONTENT,
     NAMED,
     OPERATIONAL,
     AppId,
@@ -111,6 +112,13 @@ class Mode(StrEnum):
 
 Speaker = Annotated[Role, about("Who speaks.", BEHAVIOUR)]
 RiskMode = Annotated[Mode, about("Risk mode: calm, watch, elevated or critical.", BEHAVIOUR)]
+
+
+class RequestedTurn(Struct, frozen=True, gc=False):
+    """A turn as a slower stage sees it; long ones are cut."""
+
+    role: Speaker
+    content: Annotated[str, about("Text of the turn; a long one is cut.", CONTENT)]
 
 
 RequestId = Annotated[RequestName, Meta(max_length=64)]

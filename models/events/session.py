@@ -16,7 +16,6 @@ from models.events.fields import (
     OPERATIONAL,
     AlertId,
     AppId,
-    Bytes,
     EndTime,
     EventId,
     EventTime,
@@ -30,9 +29,7 @@ from models.events.fields import (
     SessionId,
     Share,
     StartTime,
-    SummarisedBy,
     Summary,
-    Tokens,
     TurnIndex,
     TurnNumber,
     UserId,
@@ -95,15 +92,6 @@ class AlertAcknowledged(Control, frozen=True, kw_only=True, tag="alert_acknowled
     alert_id: AlertId
     by: Annotated[Operator, about("Who acknowledged it.")] = ""
     note: Annotated[str, about("Remark of whoever acknowledged.", CONTENT)] = ""
-
-
-class SegmentSummarised(Control, frozen=True, kw_only=True, tag="segment_summarised", gc=False):
-    """A slower summariser finished: its text replaces the extractive one of that segment."""
-
-    first_turn: Annotated[TurnNumber, about("Lowest turn number, inside the range.")]
-    last_turn: Annotated[TurnNumber, about("Highest turn number, inside the range.")]
-    summary: Summary
-    summarised_by: SummarisedBy
 
 
 class AlertLabelled(Control, frozen=True, kw_only=True, tag="alert_labelled", gc=False):
@@ -284,24 +272,6 @@ class WindowClosed(Output, frozen=True, kw_only=True, tag="window_closed"):
     scored_turns: Annotated[int, about("Turns of the window that have a risk.", BEHAVIOUR)]
     alerts: Annotated[int, about("Alerts raised in the window.", BEHAVIOUR)]
     late_turns: Annotated[int, about("Turns that came after their window had closed.", BEHAVIOUR)]
-
-
-class SegmentCompacted(Output, frozen=True, kw_only=True, tag="segment_compacted"):
-    """Turns of the working memory became a summary. Both ends of the range are inside."""
-
-    first_turn: FirstTurn
-    last_turn: LastTurn
-    turns: Annotated[list[int], about("Numbers of the turns that the summary stands for.", BEHAVIOUR)]
-    summary: Summary
-    summarised_by: SummarisedBy
-    risk_mean: Annotated[Share, about("Mean risk of the turns in the segment.")]
-    key_topics: KeyTopics
-    started_at: StartTime
-    ended_at: EndTime
-    tokens_before: Annotated[Tokens, about("Tokens of the turns that it stands for.")]
-    tokens_after: Tokens
-    bytes_before: Annotated[Bytes, about("UTF-8 bytes of the turns that it stands for.")]
-    bytes_after: Bytes
 
 
 class EpisodeClosed(Output, frozen=True, kw_only=True, tag="episode_closed"):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from models.events.base import CommandResult, Output, RequestId, Speaker, key_part
+from models.events.base import CommandResult, Output, RequestedTurn, RequestId, Speaker, key_part
 from models.events.fields import (
     BEHAVIOUR,
     CONTENT,
@@ -176,13 +176,6 @@ def user_key(app_id: str, user_id: str) -> str:
 
 
 # --- out ---------------------------------------------------------------------------------------------------
-
-
-class RequestedTurn(Struct, frozen=True, gc=False):
-    """A turn as a slower stage sees it; long ones are cut."""
-
-    role: Speaker
-    content: Annotated[str, about("Text of the turn; a long one is cut.", CONTENT)]
 
 
 class EpisodeRequested(Output, frozen=True, kw_only=True, tag="episode_requested"):

@@ -61,6 +61,10 @@ class MemoryPolicy(PolicySection, frozen=True, kw_only=True):
     """Longest sentence of a summary; bounds the state."""
     summary_chars: Annotated[int, Meta(ge=40, le=20_000)] = 2_000
     """Longest summary taken from a slower summariser; bounds the state."""
+    ask: bool = False
+    """Whether a slower summariser is asked for segments too; on where a language model is configured."""
+    asked_chars: Annotated[int, Meta(ge=100, le=4_000)] = 2_000
+    """Length of a turn as the slower summariser sees it."""
     episode_sentences: Annotated[int, Meta(ge=1, le=50)] = 5
     """Sentences of an episode's summary, chosen from those of its segments: one of each equal part of the session."""
     past_segments: Annotated[int, Meta(ge=0, le=64)] = 16

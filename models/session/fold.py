@@ -269,7 +269,7 @@ class _SessionStep:
         open_turns.append(turn)
         self.state.buffer.insert(turn, encoded, memory.buffer_turns, open_turns)
         if len(open_turns) >= memory.segment_turns:
-            self.compact_open_turns()
+            self.compact_open_turns(asks=memory.ask)
 
     def add_to_topics(self, message: CountedMessage) -> None:
         """Topic memory."""
@@ -288,8 +288,8 @@ class _SessionStep:
         moment = Moment(max(self.timestamp, self.watermark), self.head.last_turn, vector)
         take_control(self.state.topics(self.policy), event, moment, self.emission)
 
-    def compact_open_turns(self) -> None:
-        """Close the open segment, complete or not."""
+    def compact_open_turns(self, *, asks: bool = False) -> None:
+        """Close the open segment, complete or not, and ask for a better summary: of a closed session none is taken."""
         if not self.head.open_turns:
             return
         buffer = self.state.buffer
@@ -301,11 +301,13 @@ class _SessionStep:
         self.state.add_segment(segment, turns, self.policy)
         self.head.open_turns = []
         self.emission.segment(segment)
+        if asks:
+            self.emission.segment_request(segment, turns)
 
     def replace_summary(self, event: SegmentSummarised) -> None:
         """Take a slower summariser's text for a segment that is still in the working memory."""
         memory = self.state.working_memory
-        ref = memory.find(event.first_turn, event.last_turn)
+        ref = memory.find(event.first_turn, event.last_turn, event.ended_at)
         if ref is not None:
             summary = event.summary[: self.policy.memory.summary_chars]
             self.emission.segment(memory.replace(ref, summary, event.summarised_by[:NAME_CHARS]))

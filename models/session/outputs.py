@@ -24,6 +24,7 @@ from models.events import (
     RequestedTurn,
     RiskPoint,
     SegmentCompacted,
+    SegmentRequested,
     Slope,
     TopicChanged,
     Turn,
@@ -43,6 +44,7 @@ from models.session.segments import KeptSegment, PastSegment
 from models.session.topics.decay import half_life, memory_type, priority
 from models.session.topics.state import Damage, TopicChange
 from models.state import entity
+from models.state.buffer import BufferedTurn
 from models.state.entity import same_fields
 from models.state.transcript import fitting
 from models.text.summary import Summary
@@ -119,6 +121,19 @@ class SessionEmission(entity.Emission[OutputEvent]):
                 last_turn=segment.last_turn,
                 tokens_after=estimate_tokens(segment.summary),
                 bytes_after=utf8_bytes(segment.summary),
+            )
+        )
+
+    def segment_request(self, segment: KeptSegment, turns: Sequence[BufferedTurn]) -> None:
+        """A slower summariser is asked for a segment."""
+        chars = self._policy.memory.asked_chars
+        self.outputs.append(
+            SegmentRequested(
+                **self._common("segment_requested"),
+                first_turn=segment.first_turn,
+                last_turn=segment.last_turn,
+                turns=[RequestedTurn(turn.role, turn.content[:chars]) for turn in turns],
+                ended_at=segment.ended_at,
             )
         )
 

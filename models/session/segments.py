@@ -111,11 +111,11 @@ class WorkingMemory:
         self._parts.put(f"s{slot}", _encode(segment))
         return left
 
-    def find(self, first_turn: int, last_turn: int) -> SegmentRef | None:
-        """The kept segment with this range, or None."""
+    def find(self, first_turn: int, last_turn: int, ended_at: datetime | None = None) -> SegmentRef | None:
+        """The kept segment with this range, and this end where one is named, or None."""
         for ref in self.refs:
             if ref.first_turn == first_turn and ref.last_turn == last_turn:
-                return ref
+                return ref if ended_at is None or self.read(ref).ended_at == ended_at else None
         return None
 
     def read(self, ref: SegmentRef) -> KeptSegment:

@@ -231,8 +231,8 @@ class Erasure:
         if self._anything:  # else every further erasure of a session would leave a trace for the next one to find
             self._step("sessions")
             await self._send_events(TURNS, of_sessions(self._request, self._concerned, datetime.now(UTC)))
-            # A judge's answer under way would name the session once more, behind its end.
-            await self._all_read(("sessions", TURNS), ("judge", JUDGEMENTS), ("sessions", TURNS))
+            # An answer under way would name the session once more, behind its end.
+            await self._all_read(("sessions", TURNS), ("judge", JUDGEMENTS), ("enrich", REQUESTS), ("sessions", TURNS))
         # At once: a session that goes on is a new one.
         self._sessions_until = await self._logs.ends(SESSION_STATE)
 

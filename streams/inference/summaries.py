@@ -1,4 +1,4 @@
-"""Answers to the memory role's requests: summaries of episodes, and the dispatch of every kind of request.
+"""Answers to the requests of folds: summaries of episodes and segments, and the dispatch of every kind of request.
 
 The extractive summary always serves; a language model's replaces it where one is configured and answers.
 """
@@ -21,8 +21,11 @@ from models.events import (
     FactsRequested,
     MemoryProposed,
     MemoryRequested,
+    SegmentRequested,
+    SegmentSummarised,
 )
-from models.events.user import MOST_SUMMARY_CHARS, RequestedTurn
+from models.events.base import RequestedTurn
+from models.events.user import MOST_SUMMARY_CHARS
 from models.policy import Policy
 from models.text.summary import EXTRACTIVE, Passage
 from models.user.fold import summarise_episode
@@ -55,8 +58,8 @@ class Summariser(Protocol):
 
     name: str
 
-    async def summarise(self, turns: Sequence[RequestedTurn]) -> Summarised:
-        """Summarise turns, oldest first."""
+    async def summarise(self, turns: Sequence[RequestedTurn], task: str = "summary") -> Summarised:
+        """Summarise turns, oldest first; a language model is told to by the prompt of this task."""
         ...
 
 
@@ -68,7 +71,7 @@ class ExtractiveSummariser:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
-    async def summarise(self, turns: Sequence[RequestedTurn]) -> Summarised:
+    async def summarise(self, turns: Sequence[RequestedTurn], task: str = "summary") -> Summarised:  # noqa: ARG002
         """Choose sentences, at once."""
         made = summarise_episode([Passage(turn.content) for turn in turns], self._policy)
         return Summarised(text=made.text, key_topics=made.key_topics, summarised_by=self.name)
@@ -84,12 +87,12 @@ class LlmSummariser:
         self._most_chars = policy.users.summary_chars
         self._most_topics = policy.memory.key_topics
 
-    async def summarise(self, turns: Sequence[RequestedTurn]) -> Summarised:
+    async def summarise(self, turns: Sequence[RequestedTurn], task: str = "summary") -> Summarised:
         """Ask the model; turns without any text are not worth it."""
         if not any(turn.content.strip() for turn in turns):
             return await self._default.summarise(turns)
         try:
-            answer = await answer_of(self._llm, "summary", {"turns": turns}, _Answer)
+            answer = await answer_of(self._llm, task, {"turns": turns}, _Answer)
         except (LlmUnavailable, LlmRubbish) as error:
             log.warning("llm_summary_fell_back", error=type(error).__name__, turns=len(turns))
             made = await self._default.summarise(turns)
@@ -108,8 +111,8 @@ class _Answer(Struct, frozen=True):
     key_topics: list[Annotated[str, Meta(max_length=200)]] = []
 
 
-Request = EpisodeRequested | FactsRequested | MemoryRequested | CompactionRequested
-Reply = EpisodeSummarised | FactsExtracted | MemoryProposed | CompactionDecided
+Request = EpisodeRequested | FactsRequested | MemoryRequested | CompactionRequested | SegmentRequested
+Reply = EpisodeSummarised | FactsExtracted | MemoryProposed | CompactionDecided | SegmentSummarised
 Answerers = Mapping[type[Request], Callable[[Any], Awaitable[Reply | None]]]
 """Each takes a request of its kind; None: there is nothing to say, and nobody waits for it."""
 
@@ -124,6 +127,7 @@ def answerers(summariser: Summariser, extractor: FactExtractor | None, writer: M
         FactsRequested: partial(_facts, extractor),
         MemoryRequested: partial(_of_a_space, writer.propose),
         CompactionRequested: partial(_of_a_space, writer.decide),
+        SegmentRequested: partial(_segment, summariser),
     }
 
 
@@ -139,6 +143,32 @@ async def _episode(summariser: Summariser, request: EpisodeRequested) -> Episode
         summary=made.text[:MOST_SUMMARY_CHARS] or "(no text)",
         summarised_by=made.summarised_by,
         key_topics=made.key_topics,
+    )
+
+
+async def better(summariser: Summariser, turns: Sequence[RequestedTurn], task: str) -> Summarised | None:
+    """A summary where whoever asks has the extractive one already; None: that one stands."""
+    made = await summariser.summarise(turns, task)
+    if made.summarised_by == EXTRACTIVE:
+        _count("extractive")
+        return None
+    _count("answered")
+    return made
+
+
+async def _segment(summariser: Summariser, request: SegmentRequested) -> SegmentSummarised | None:
+    made = await better(summariser, request.turns, "segment")
+    if made is None:
+        return None
+    return SegmentSummarised(
+        session_id=request.session_id,
+        app_id=request.app_id,
+        timestamp=request.timestamp,
+        first_turn=request.first_turn,
+        last_turn=request.last_turn,
+        summary=made.text,
+        summarised_by=made.summarised_by,
+        ended_at=request.ended_at,
     )
 
 

@@ -17,10 +17,10 @@ from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 from msgspec import Struct
 
-from models.entities import entity_key
+from models.entities import TOPIC_OF, entity_key
 from models.errors import InvalidRecord
-from models.events import OutputEvent
-from models.events.topics import Topic
+from models.events.base import Output
+from models.events.topics import TURNS
 from models.wire.codec import decode_output, encode
 from models.wire.envelope import headers_for, key_of
 from models.wire.trace_context import carried
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 WRITE_EVERY_S = 5.0
 """What is answered by then is written: one slow answer does not hold up the rest of its poll."""
 
-_Request = TypeVar("_Request", bound=OutputEvent)
+_Request = TypeVar("_Request", bound=Output)
 _Reply = TypeVar("_Reply", bound=Struct)
 
 
@@ -53,27 +53,20 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
 
     Attributes:
         requests: Events of the source that are answered.
-        replies: Topic of the answers.
         together: Whether answers wait up to `WRITE_EVERY_S` for each other; else each is written when it is there.
     """
 
     requests: ClassVar[tuple[type[Any], ...]]
-    replies: ClassVar[Topic]
     together: ClassVar[bool] = False
 
     def __init__(self, settings: Settings, *, http_port: int, at_once: int) -> None:
         super().__init__(settings, http_port=http_port)
         self._producer = Producer(settings)
-        self._reply_topic = self.replies.full_name(settings.topic_prefix)
         self._places = asyncio.Semaphore(at_once)
 
     @abstractmethod
     async def answer(self, asked: ReceivedRequest[_Request]) -> _Reply | None:
         """The answer to a request; None: there is nothing to say, and nobody waits for it."""
-
-    def stands_on(self, request: _Request) -> int | None:  # noqa: ARG002 - a role may know it
-        """Partition of the topic of answers that whom a request is about stands on; None: that of its key."""
-        return None
 
     def wanted(self, asked: Iterable[ReceivedRequest[_Request]]) -> Iterable[ReceivedRequest[_Request]]:
         """Those requests of a poll that somebody waits for."""
@@ -134,11 +127,13 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
     async def _send(self, answers: Iterable[Answered[_Request, _Reply]]) -> None:
         by_place: dict[tuple[str, int], list[Record]] = {}
         for (request, record), reply in answers:
-            key = entity_key(reply).encode()
-            place = await self._producer.partition_of(self._reply_topic, key, self.stands_on(request))
+            topic, key = TOPIC_OF[type(reply)], entity_key(reply).encode()
+            name = topic.full_name(self.settings.topic_prefix)
+            # Turns of a session stand where their producer put them, whatever their key says.
+            place = await self._producer.partition_of(name, key, request.source.partition if topic is TURNS else None)
             trace = self.traces.get((record.topic, record.partition, record.offset))
             headers = [*headers_for(reply), *carried(trace)]
-            by_place.setdefault((self._reply_topic, place), []).append(Record(key, encode(reply), headers))
+            by_place.setdefault((name, place), []).append(Record(key, encode(reply), headers))
         with stage("outputs"):
             await self.write(self._producer, by_place)
 

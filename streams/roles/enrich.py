@@ -1,7 +1,7 @@
-"""Role enrich: answers what the memory role asks of slower stages, so that no fold waits for a summary (user memory).
+"""Role enrich: answers what folds ask of slower stages, so that none of them waits for a summary (user memory).
 
-A language model that is slow or away holds up episodes and memories of apps, never a turn. Answers go to `commands.v1`.
-Who answers what is a table in `streams.inference.summaries`.
+A language model that is slow or away holds up episodes and memories of apps, never a turn. Answers go to `commands.v1`,
+those about sessions to `turns.v1`. Who answers what is a table in `streams.inference.summaries`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import structs
 
 from models.errors import EmbedderUnavailable
 from models.events import EpisodeRequested, EpisodeSummarised
-from models.events.topics import COMMANDS, REQUESTS
+from models.events.topics import REQUESTS
 from streams.inference.episode_embeddings import episode_vectors
 from streams.inference.summaries import Answerers, Reply, Request
 from streams.observe.telemetry import stage
@@ -38,7 +38,6 @@ class EnrichRole(AnsweringRole[Request, Reply]):
     name = "enrich"
     sources = (REQUESTS,)
     requests = get_args(Request)
-    replies = COMMANDS
     together = True
 
     def __init__(self, settings: Settings, embedder: Embedder, answerers: Answerers) -> None:

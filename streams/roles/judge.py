@@ -17,7 +17,7 @@ import structlog
 from models.errors import JudgeFailed
 from models.events import JudgementRequested, SessionName, TurnsJudged
 from models.events.base import NAME_CHARS
-from models.events.topics import JUDGEMENTS, TURNS
+from models.events.topics import JUDGEMENTS
 from streams.observe.telemetry import metrics
 from streams.ports import Judge
 from streams.roles.answering import AnsweringRole, ReceivedRequest
@@ -32,7 +32,6 @@ class JudgeRole(AnsweringRole[JudgementRequested, TurnsJudged]):
     name = "judge"
     sources = (JUDGEMENTS,)
     requests = (JudgementRequested,)
-    replies = TURNS
 
     def __init__(self, settings: Settings, judge: Judge, *, now: Callable[[], float] = time.time) -> None:
         super().__init__(settings, http_port=settings.http.judge_port, at_once=settings.judge.at_once)
@@ -50,10 +49,6 @@ class JudgeRole(AnsweringRole[JudgementRequested, TurnsJudged]):
                 metrics.counter("judgements_total", result="superseded").inc()
             latest[session] = each
         return latest.values()
-
-    def stands_on(self, request: JudgementRequested) -> int:
-        """Where the session's turns stand, however their producer partitions."""
-        return request.source.partition
 
     async def answer(self, asked: ReceivedRequest[JudgementRequested]) -> TurnsJudged | None:
         """By the judge, if it is not too late."""

@@ -115,7 +115,7 @@ class EmbeddingServerSettings(ModelServerSettings):
 
 
 class LlmSettings(ModelServerSettings):
-    """A language model behind OpenAI's API, for episodes, facts and memories of apps; off unless one is named.
+    """A language model behind OpenAI's API, for summaries, facts and memories of apps; off unless one is named.
 
     Nothing waits for it but these: where it fails, the extractive summary and the rules' facts stand, a memory is
     skipped or made extractively (policy), and of eleven memories the oldest goes. Text of turns goes to that server.
@@ -126,6 +126,9 @@ class LlmSettings(ModelServerSettings):
         "json_schema", description="How the server is told to answer in JSON."
     )
     extract_facts: bool = Field(True, description="Also read every user message for facts; costs a call each.")
+    summarise_sessions: bool = Field(
+        True, description="Also summarise open sessions as they go on, every five turns; costs a call each."
+    )
     make_memories: bool = Field(
         True,
         description="Also make apps' memories of conversations that end, and decide which of eleven goes.",

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from models.events.base import Role
-from models.events.user import ExtractedFact, FactCategory, RequestedTurn, Retraction
+from models.events.base import RequestedTurn, Role
+from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.policy import Policy
 from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_facts import ExtractedFacts, LlmFactExtractor

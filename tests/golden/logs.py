@@ -69,6 +69,12 @@ def _model(request: dict[str, Any]) -> dict[str, Any] | None:
     """Made-up answers, some of them wrong; episodes and every fourth request are left to those who always answer."""
     about = {name: request[name] for name in ("app_id", "timestamp")}
     number = request.get("request", request.get("turn", 0))
+    if request["type"] == "segment_requested":
+        if request["first_turn"] % 3:
+            return None
+        names = ("session_id", "first_turn", "last_turn", "ended_at")
+        said = {"summary": "Of hedges.", "summarised_by": "made-up"}
+        return {"type": "segment_summarised", **about, **said, **{name: request[name] for name in names}}
     if request["type"] == "episode_requested" or number % 4 == 3:
         return None
     if request["type"] == "facts_requested":

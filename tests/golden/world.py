@@ -210,17 +210,20 @@ class World:
 
     async def _answer(self, key: bytes, value: bytes) -> bool:
         """Whether there was something to say."""
-        if (told := self.model(msgspec.json.decode(value))) is not None:
-            self.append(COMMANDS.name, key, msgspec.json.encode(told))
-            return True
         request: Any = decode_output(REQUESTS, value)
+        topic, place = COMMANDS, None
+        if key.startswith(b"session:"):
+            topic, key, place = TURNS, request.session_id.encode(), request.source.partition
+        if (told := self.model(msgspec.json.decode(value))) is not None:
+            self.append(topic.name, key, msgspec.json.encode(told), place=place)
+            return True
         reply: Any = await self._answerers[type(request)](request)
         if reply is None:
             return False
         if "embedding" in reply.__struct_fields__:
             (row,) = episode_vectors(self.embedder, [[turn.content for turn in request.turns]]).round(5).tolist()
             reply = msgspec.structs.replace(reply, embedding=row, embedded_by=self.embedder.name)
-        self.append(COMMANDS.name, key, encode(reply), headers_for(reply))
+        self.append(topic.name, key, encode(reply), headers_for(reply), place)
         return True
 
     async def remind(self) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from jobs.shared.sending import send_to_turns
-from models.events import AppMemoryChanged, EpisodeCompressed, FactChanged, SessionEnded
-from models.events.topics import FACTS, MEMORIES, USER_EPISODES, Topic
+from models.events import AppMemoryChanged, EpisodeCompressed, FactChanged, SegmentCompacted, SessionEnded
+from models.events.topics import COMPACTIONS, FACTS, MEMORIES, USER_EPISODES, Topic
 from streams.kafka.producer import Record
 from streams.settings import LlmSettings, Settings
 from tests.support.fault_driver import events, recorded, running, said, until
@@ -22,6 +22,9 @@ FACT = {"category": "preference", "key": "music", "value": "jazz", "confidence":
 
 def say(system: str, user: str) -> str:
     """A summary for turns, one fact for the message that hints at it."""
+    if system.startswith("Summarize this conversation segment in 2 sentences:"):
+        turns = json.loads(user)["turns"]
+        return json.dumps({"summary": f"The user said: {turns[-1]['content']}", "key_topics": []})
     if "episode" in system:
         return json.dumps({"summary": "The user asked about boats.", "key_topics": ["boats"]})
     hinted = "saxophone" in user
@@ -48,25 +51,35 @@ async def of_kind(settings: Settings, topic: Topic, kind: type[Any]) -> list[Any
     return [event for event in await events(settings, topic) if isinstance(event, kind)]
 
 
-async def remembered(settings: Settings) -> tuple[EpisodeCompressed, list[FactChanged]]:
+async def summarised(settings: Settings) -> dict[int, str]:
+    """The segments that a model's words stand for, by their first turn, where all four have them."""
+    segments = await of_kind(settings, COMPACTIONS, SegmentCompacted)
+    made = {each.first_turn: each.summary for each in segments if each.summarised_by != "extractive"}
+    return made if len(made) == 4 else {}
+
+
+async def remembered(settings: Settings, *, answered: bool) -> tuple[EpisodeCompressed, list[FactChanged]]:
     """The user's first episode, and the facts beside it, with all roles running until it is there."""
     async with running(settings, "sessions", "memory", "enrich"):
         episodes = await until(lambda: of_kind(settings, USER_EPISODES, EpisodeCompressed), "an episode")
+        if answered:
+            await until(lambda: summarised(settings), "summaries of segments")
     return episodes[0], await of_kind(settings, FACTS, FactChanged)
 
 
 async def test_a_model_summarises_and_finds_facts(settings: Settings) -> None:
-    """Its words stand in the episode, its fact beside those of the rules."""
+    """Its words stand in the episode and the segments of the session, its fact beside those of the rules."""
     with standing_in() as model:
         model.say = say
         await send_to_turns(settings, traced(turns()))
-        episode, facts = await remembered(asking(settings, model.base_url))
+        episode, facts = await remembered(asking(settings, model.base_url), answered=True)
     carried = await headers_on(settings, USER_EPISODES, "episode_compressed")
 
     assert ("The user asked about boats.", "openai:tiny", ["boats"]) == (
         episode.summary, episode.summarised_by, episode.key_topics
     )  # fmt: skip
     assert [("music", "jazz", "openai:tiny")] == [(fact.key, fact.value, fact.extracted_by) for fact in facts]
+    assert {5 * n: f"The user said: Is boat {5 * n + 3} fast?" for n in range(4)} == await summarised(settings)
     # From the turn to its user's memory, to the model and back.
     assert {HEADER} == set(carried)
 
@@ -77,11 +90,12 @@ async def test_without_an_answer_the_default_serves(settings: Settings, mode: Mo
     with standing_in() as model:
         model.mode = mode
         await send_to_turns(settings, turns())
-        episode, facts = await remembered(asking(settings, model.base_url, timeout_s=0.3))
+        episode, facts = await remembered(asking(settings, model.base_url, timeout_s=0.3), answered=False)
 
     assert ("extractive", "wordllama", 256) == (episode.summarised_by, episode.embedded_by, len(episode.embedding))
     assert "boat" in episode.summary
     assert facts == []
+    assert await summarised(settings) == {}
 
 
 async def test_a_model_reads_the_whole_conversation_for_its_memory(settings: Settings) -> None:

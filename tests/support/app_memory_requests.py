@@ -4,8 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from models.events.app import CompactionRequested, MemoryRequested, MemoryToKeep, NotableKind, NotableSentence, Space
-from models.events.base import Role
-from models.events.user import RequestedTurn
+from models.events.base import RequestedTurn, Role
 from models.policy import Policy
 from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_memories import MemoryWriter

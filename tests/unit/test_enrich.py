@@ -17,7 +17,7 @@ from models.wire.codec import encode
 from streams.inference.llm_answers import LlmReply
 from streams.inference.llm_facts import ExtractedFacts
 from streams.inference.llm_memories import MemoryWriter
-from streams.inference.summaries import Answerers, ExtractiveSummariser, Reply, Request, answerers
+from streams.inference.summaries import Answerers, ExtractiveSummariser, LlmSummariser, Reply, Request, answerers
 from streams.observe.telemetry import metrics
 from streams.roles import answering
 from streams.roles.enrich import EnrichRole
@@ -44,6 +44,7 @@ def facts(user: str = "u", turn: int = 1) -> events.FactsRequested:
 
 EPISODE = events.EpisodeRequested(**HEAD, user_id="u", first_turn=1, last_turn=20, turns=TURNS)
 MEMORY = events.MemoryRequested(**HEAD, user_id="u", space="app", request=1, summary="s", notables=[], turns=TURNS)
+SEGMENT = events.SegmentRequested(**HEAD, user_id="u", first_turn=5, last_turn=9, turns=TURNS, ended_at=NOW)
 COMPACTION = events.CompactionRequested(**HEAD, user_id="u", space="user", request=2, memories=[], new_memory=NEW)
 
 
@@ -80,10 +81,14 @@ class Model:
         """Nothing to release."""
 
 
-def table(said: str = '{"content": "User hires a boat.", "action": "delete", "targetMemoryId": 3}') -> Answerers:
+SAID = '{"content": "User hires a boat.", "summary": "User hires a boat.", "action": "delete", "targetMemoryId": 3}'
+
+
+def table(said: str = SAID) -> Answerers:
     """All answerers, with a model that says this."""
-    writer = MemoryWriter(Model(said), Policy().apps, within=timedelta(seconds=30))
-    return answerers(ExtractiveSummariser(Policy()), Extractor(), writer)
+    model, policy = Model(said), Policy()
+    writer = MemoryWriter(model, policy.apps, within=timedelta(seconds=30))
+    return answerers(LlmSummariser(model, ExtractiveSummariser(policy), policy), Extractor(), writer)
 
 
 def test_every_kind_of_request_has_its_answerer() -> None:
@@ -98,6 +103,7 @@ def test_every_kind_of_request_has_its_answerer() -> None:
         (facts(), events.FactsExtracted),
         (MEMORY, events.MemoryProposed),
         (COMPACTION, events.CompactionDecided),
+        (SEGMENT, events.SegmentSummarised),
     ],
 )
 async def test_each_answers_in_its_kind(request_: Request, kind: type[Reply]) -> None:
@@ -106,6 +112,11 @@ async def test_each_answers_in_its_kind(request_: Request, kind: type[Reply]) ->
 
     assert type(reply) is kind
     assert getattr(reply, "tokens", 7) == 7
+
+
+async def test_a_segment_keeps_its_extractive_summary_where_no_model_answers() -> None:
+    """The fold has that one already, so there is no answer."""
+    assert await table("no JSON")[events.SegmentRequested](SEGMENT) is None
 
 
 async def test_memories_and_decisions_have_a_limit_of_all_tries() -> None:
@@ -180,7 +191,8 @@ async def test_a_slow_answer_holds_up_its_own_user_only(
 async def test_answers_go_back_under_the_key_of_who_asked(
     log: AnsweringLog, role: Callable[[Answerers], EnrichRole]
 ) -> None:
-    """The app's space, the user's space in the app, and the user are three."""
-    await role(table()).on_records(poll(*map(encode, (MEMORY, COMPACTION, facts()))))
+    """The app's space, the user's space in the app, and the user are three; a session's turns stand elsewhere."""
+    await role(table()).on_records(poll(*map(encode, (MEMORY, COMPACTION, facts(), SEGMENT))))
 
-    assert {record.key for records in log.writes for record in records} == {b"app:a", b"app:a/u", b"user:a/u"}
+    assert {record.key for record in log.records} == {b"app:a", b"app:a/u", b"user:a/u", b"s"}
+    assert log.topics == {"turntide.commands.v1", "turntide.turns.v1"}

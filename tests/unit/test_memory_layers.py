@@ -4,9 +4,11 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from msgspec import structs
 from numpy.typing import NDArray
 
-from models.events import EpisodeClosed, Role, SegmentSummarised
+from models.events import EpisodeClosed, RequestedTurn, Role, SegmentRequested, SegmentSummarised
+from models.policy import MemoryPolicy, Policy
 from models.state.buffer import BufferedTurn, TurnBuffer, encode_turn
 from models.state.parts import Parts
 from models.state.vectors import TurnMark, VectorRing, quantise
@@ -142,6 +144,23 @@ def test_a_better_summary_replaces_the_segment() -> None:
     assert first.id != second.id
     (episode,) = (output for output in session.outputs if isinstance(output, EpisodeClosed))
     assert "They talk about new sails for a wooden boat." == episode.summary
+
+
+def test_a_slower_summariser_is_asked_for_every_full_segment() -> None:
+    """While the session is open; an answer for turns of another session that had its id and its range is not taken."""
+    session = Session(Policy(memory=MemoryPolicy(ask=True, asked_chars=100)))
+    for turn in range(7):
+        session.say(turn, "The boat needs sails. " * 10)
+    (asked,) = session.of(SegmentRequested)
+    answer = summarised(0, "They talk about sails.")
+    for ended_at in (NOON, asked.ended_at):
+        session.put(structs.replace(answer, ended_at=ended_at))
+    session.end()
+
+    assert_fields(asked, first_turn=0, last_turn=4, ended_at=NOON + timedelta(minutes=4))
+    assert asked.turns == [RequestedTurn(Role.USER, ("The boat needs sails. " * 10)[:100])] * 5
+    assert [each.summarised_by for each in session.segments] == ["extractive", "model-x", "extractive"]
+    assert [asked] == session.of(SegmentRequested)
 
 
 def test_working_memory_forgets_beyond_fifty_turns() -> None:
