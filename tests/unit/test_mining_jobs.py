@@ -176,12 +176,13 @@ def test_no_job_raises_at_the_edges(
     place, jobs = build(tmp_path / "archive"), [job_of(name) for name in job_names()]
     results = [(job, mined(job, place, tmp_path / "mined", period=period)) for period in periods for job in jobs]
     drawn = [picture.spec for job, result in results for picture in job.pictures(result.tables)]
-    values = {figure.value for _, result in results for figure in result.section.figures}
+    figures = [figure for _, result in results for figure in result.section.figures]
 
     assert all("data" in chart for chart in drawn)
-    assert all(isfinite(value) for value in values if value is not None)
+    assert all(isfinite(figure.value) for figure in figures if figure.value is not None)
     if build is alone:
-        assert {None} == values
+        # Counts of alerts are always shown.
+        assert {(True, 0), (False, None)} == {(figure.always, figure.value) for figure in figures}
 
 
 def test_a_small_group_appears_nowhere(tmp_path: Path) -> None:
