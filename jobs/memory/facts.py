@@ -8,7 +8,7 @@ import typer
 
 from jobs.cli import group
 from jobs.shared.role_api import CommandContext, columns, role_command
-from models.events.user import FactCategory
+from models.events.user import FactCategory, MemoryMode
 
 app = group("Facts of users, from a running role: list, set, pin, delete. Who did it stands in the fact and the audit.")
 UserArgument = Annotated[str, typer.Argument(metavar="USER", help="Id of the user.")]
@@ -67,6 +67,20 @@ def delete_fact(
 ) -> None:
     """End a fact, pinned or not; its value stays in its history until the user is erased."""
     role.finish(role.ask("delete_user_fact", user_id=user_id, category=category.value, key=key, app_id=app_id))
+
+
+@role_command(
+    app, "turntide memory facts mode u-1 off", "turntide memory facts mode u-1 active --app shop", name="mode"
+)
+def set_mode(
+    role: CommandContext,
+    user_id: UserArgument,
+    mode: Annotated[MemoryMode, typer.Argument(metavar="MODE", help="active, read_only (learns nothing new) or off.")],
+    *,
+    app_id: AppOption = None,
+) -> None:
+    """Switch a user's memory: it learns and is read, is only read, or neither. What it has stays until it is erased."""
+    role.finish(role.ask("set_memory_mode", {"mode": mode.value}, user_id=user_id, app_id=app_id))
 
 
 _SHOWN = ("category", "key", "value", "active", "pinned", "confidence", "importance", "extracted_by", "by")

@@ -115,10 +115,11 @@ def operations() -> Mapping[str, Route]:
     from streams.api.projects.reading import ProjectReader
     from streams.api.projects.routes import ProjectFiles, ProjectStandings
     from streams.api.users.facts import FactRoutes
+    from streams.api.users.mode import ModeRoutes
     from streams.api.users.reading import MemoryReader
     from streams.http.route import routes_of
 
-    apps, users = (AppMemoryAdmin, AppStatistics), (MemoryReader, FactRoutes)
+    apps, users = (AppMemoryAdmin, AppStatistics), (MemoryReader, FactRoutes, ModeRoutes)
     projects = (ProjectReader, ProjectStandings, ProjectCommandRoutes, ProjectFiles, ProjectGraph, ProjectItems)
     return {route.operation: route for kind in (*apps, *users, *projects) for route in routes_of(kind)}
 

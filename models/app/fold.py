@@ -33,6 +33,7 @@ from models.events.app import (
     MemoryEdited,
     MemoryProposed,
     SpaceEvent,
+    SpaceModeSet,
     SpaceOutput,
     WorkDue,
 )
@@ -120,7 +121,7 @@ class _AppStep:
         if not self._state.sees(ended):
             return
         self._head.uninstalled = False
-        if self._policy.enabled and not self._worker.skip_empty(ended):
+        if self._policy.enabled and not self._worker.skips(ended):
             self._state.wait(_fitting(ended, self._rules))
 
     def _erase_sessions(self, session_ids: frozenset[str]) -> None:
@@ -155,6 +156,8 @@ class _AppStep:
                 outcome, count = self._purge()
             case AppUninstalled():
                 outcome, count = self._uninstall(command)
+            case SpaceModeSet() if command.mode is not self._head.mode:
+                outcome, self._head.mode = "done", command.mode
         self._emission.audited(command, memory_id, outcome, count)
         self._head.results.append(CommandResult(request_id=command.request_id, outcome=outcome, count=count))
         del self._head.results[: -self._policy.results]

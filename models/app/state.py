@@ -21,6 +21,7 @@ from models.app.energy import Energy, begins_at
 from models.app.memory import KeptMemory
 from models.events.app import ConversationEnded
 from models.events.base import CommandResult
+from models.events.user import MemoryMode
 from models.policy import Policy
 from models.state.entity import CountParts, DueEntity, EntityState, Read, StateLayout, encode
 from models.state.seen import is_new
@@ -58,6 +59,7 @@ class SpaceHead(Struct, array_like=True):
     waited: int = 0
     """Conversations that had to wait, of all time; the newest has this number."""
     results: list[CommandResult] = []
+    mode: MemoryMode = MemoryMode.ACTIVE
 
 
 _Part = TypeVar("_Part")

@@ -20,12 +20,14 @@ from models.app.state import SpaceState, UnansweredRequest
 from models.app.worth import is_of_use
 from models.events.app import CompactionDecided, ConversationEnded, MemoryProposed
 from models.events.base import NAME_CHARS
+from models.events.user import MemoryMode
 from models.language.contradiction import conflicts, sentences_of
 from models.policy import Policy
 from models.text.summary import EXTRACTIVE
 from models.text.words import estimate_tokens
 
 NOTHING_SAID: Final = "nothing_said"
+NOT_ACTIVE: Final = "not_active"
 NO_ANSWER: Final = "no_answer"
 RUBBISH: Final = "rubbish"
 _FAILURES: Final = frozenset({"timeout", "llm_error", RUBBISH})
@@ -188,11 +190,14 @@ class Worker:
         self._state.head.skipped += 1
         self._emission.skipped(ended, reason)
 
-    def skip_empty(self, ended: ConversationEnded) -> bool:
-        """Pass over a conversation that has nothing to read, at no cost; False if it has."""
-        if ended.turn_count > 0 and (ended.notables or ended.turns or ended.summary.strip()):
+    def skips(self, ended: ConversationEnded) -> bool:
+        """Pass over a conversation that has nothing to read, or whose user switched memory off, at no cost."""
+        if self._state.head.mode is not MemoryMode.ACTIVE:
+            self._skip(ended, NOT_ACTIVE)
+        elif not (ended.turn_count > 0 and (ended.notables or ended.turns or ended.summary.strip())):
+            self._skip(ended, NOTHING_SAID)
+        else:
             return False
-        self._skip(ended, NOTHING_SAID)
         return True
 
     def _known(self, ended: ConversationEnded) -> KeptMemory | None:

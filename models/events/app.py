@@ -39,6 +39,7 @@ from models.events.fields import (
     UtcTime,
     about,
 )
+from models.events.user import UserMode
 
 MOST_MEMORY_CHARS = 4_000
 """Of a command; the policy keeps fewer."""
@@ -200,6 +201,12 @@ class AppUninstalled(AdminCommand, frozen=True, kw_only=True, tag="app_uninstall
     purge_memories: Annotated[bool, about("Whether its memories go too.", BEHAVIOUR)] = False
 
 
+class SpaceModeSet(AdminCommand, frozen=True, kw_only=True, tag="space_mode_set", gc=False):
+    """The user's memory in the app was switched: unless it is active, no memory is made of what ends from now on."""
+
+    mode: UserMode
+
+
 class MemoriesRead(AdminCommand, frozen=True, kw_only=True, tag="memories_read", gc=False):
     """An admin looked at memories. Changes nothing; it is audited."""
 
@@ -217,6 +224,7 @@ SpaceEvent = (
     | MemoryDeleted
     | MemoriesPurged
     | AppUninstalled
+    | SpaceModeSet
     | MemoriesRead
 )
 
@@ -331,7 +339,7 @@ class AppMemorySkipped(Output, frozen=True, kw_only=True, tag="app_memory_skippe
 
     session_id: Annotated[SessionId, about("Conversation of which there is none.")]
     space: Space
-    reason: Annotated[str, about("One of nothing_said, timeout, llm_error, rubbish and no_answer.", BEHAVIOUR)]
+    reason: Annotated[str, about("nothing_said, not_active, timeout, llm_error, rubbish or no_answer.", BEHAVIOUR)]
 
 
 class AppMemoryAudited(Output, frozen=True, kw_only=True, tag="app_memory_audited"):

@@ -57,6 +57,20 @@ class FactCategory(StrEnum):
     INSTRUCTION = "instruction"
 
 
+class MemoryMode(StrEnum):
+    """What a user's memory does (user memory, flow 1: retrieval only if `mode="active"`)."""
+
+    ACTIVE = "active"
+    """It learns, and is read for prompts."""
+    READ_ONLY = "read_only"
+    """It is read, and learns nothing new of what is said."""
+    OFF = "off"
+    """Neither; what it has stays until it is erased."""
+
+
+UserMode = Annotated[MemoryMode, about("What the memory does: active, read_only or off.", BEHAVIOUR)]
+
+
 class ExtractedFact(Struct, frozen=True, kw_only=True, gc=False):
     """A fact that an extractor found in a message."""
 
@@ -140,13 +154,24 @@ class FactsExtracted(UserCommand, frozen=True, kw_only=True, tag="facts_extracte
     extracted_by: Annotated[str, about("What found the fact: rules, or the model's name.", OPERATIONAL)] = ""
 
 
-class FactCommand(UserCommand, frozen=True, kw_only=True, tag_field="type", gc=False):
+class UserDeed(UserCommand, frozen=True, kw_only=True, tag_field="type", gc=False):
+    """Base of what somebody does to a user's memory by hand."""
+
+    request_id: RequestId = ""
+    by: Annotated[Operator, Meta(max_length=256)] = ""
+
+
+class MemoryModeSet(UserDeed, frozen=True, kw_only=True, tag="memory_mode_set", gc=False):
+    """The user's memory learns from now on, only answers, or does neither."""
+
+    mode: UserMode
+
+
+class FactCommand(UserDeed, frozen=True, kw_only=True, tag_field="type", gc=False):
     """Base of what somebody does to a fact by hand."""
 
     category: Annotated[FactCategory, about("Kind: identity, preference, constraint or instruction.", BEHAVIOUR)]
     key: Annotated[FactKey, about("What the fact is about, in snake case: name, location, allergy_peanuts.")]
-    request_id: RequestId = ""
-    by: Annotated[Operator, Meta(max_length=256)] = ""
 
 
 class FactEdited(FactCommand, frozen=True, kw_only=True, tag="fact_edited", gc=False):
@@ -163,7 +188,9 @@ class FactDeleted(FactCommand, frozen=True, kw_only=True, tag="fact_deleted", gc
     """A fact holds no longer, pinned or not. One that does not hold already: said so, no error."""
 
 
-UserEvent = UserTurnAdded | UserTurnCorrected | EpisodeSummarised | FactsExtracted | FactEdited | FactDeleted
+UserEvent = (
+    UserTurnAdded | UserTurnCorrected | EpisodeSummarised | FactsExtracted | FactEdited | FactDeleted | MemoryModeSet
+)
 
 
 def user_key(app_id: str, user_id: str) -> str:
@@ -274,6 +301,7 @@ class UserMemoryChanged(Output, frozen=True, kw_only=True, tag="user_memory_chan
     results: Annotated[list[CommandResult], about("What the last commands came to.", IDENTIFIER)] = field(
         default_factory=list
     )
+    memory_mode: UserMode = MemoryMode.ACTIVE
 
 
 UserOutput = FactChanged | UserMemoryChanged | EpisodeCompressed | EpisodeRequested | FactsRequested

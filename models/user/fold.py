@@ -8,6 +8,7 @@ same in the stream and in replay.
 - **Episodes**: when enough turns are in none, one is asked for; a stage of its own summarises and answers. Until the
   answer is here the turns stay, whatever crashes. An answer that is nobody's, or comes again, changes nothing. A stage
   that stays away for long is not waited for: the extractive summary is made here.
+- **Mode**: while it is not active, turns are seen and left out; what is done by hand still counts.
 - **Facts**: rules read every message of the user; what a slower extractor finds comes as an event, and so does what
   somebody writes by hand. `user/facts.py` has the rules of what replaces what.
 
@@ -43,7 +44,8 @@ from models.events import (
     UserTurnCorrected,
     user_key,
 )
-from models.events.base import NAME_CHARS
+from models.events.base import NAME_CHARS, Outcome
+from models.events.user import MemoryMode, MemoryModeSet, UserDeed
 from models.language.facts.extraction import extract
 from models.policy import Policy
 from models.state.entity import Emission, Folding, same_fields
@@ -74,7 +76,7 @@ def fold(state: UserState, event: UserEvent | UserErasure, position: Position, p
             step.summarised(event)
         case FactsExtracted():
             step.extracted(event)
-        case FactCommand():
+        case UserDeed():
             step.by_hand(event)
         case UserSessionErased():
             step.session_erased(event)
@@ -91,6 +93,7 @@ FOLDING: Final = Folding(
 def _begins(event: UserEvent | UserErasure) -> bool:
     """Whether there is something in it to know a user by: an answer to nobody leaves none, nor does an erasure."""
     found = isinstance(event, FactsExtracted) and bool(event.facts or event.retractions)
+    found |= isinstance(event, MemoryModeSet) and event.mode is not MemoryMode.ACTIVE
     return found or isinstance(event, UserTurnAdded) or (isinstance(event, FactEdited) and event.value is not None)
 
 
@@ -112,6 +115,9 @@ class _UserStep(Emission[UserOutput]):
         if place.offset <= head.seen.get(place.partition, -1):
             return
         head.seen[place.partition] = place.offset
+        if head.mode is not MemoryMode.ACTIVE:
+            self._emit_progress(turn.session_id)
+            return
         self._state.add(UserTurn(turn.session_id, turn.turn, turn.role, turn.content, turn.timestamp))
         if turn.role is Role.USER:
             found = extract(turn.content)
@@ -146,10 +152,18 @@ class _UserStep(Emission[UserOutput]):
         if changes:
             self._emit_progress(said.session_id)
 
-    def by_hand(self, command: FactCommand) -> None:
-        """Do what somebody says of a fact, and emit what came of it."""
+    def by_hand(self, command: UserDeed) -> None:
+        """Do what somebody says of a fact or of the memory's mode, and emit what came of it."""
         facts = self._state.facts
-        outcome, changes = facts.edit(command) if isinstance(command, FactEdited) else facts.delete(command)
+        outcome: Outcome = "unchanged"
+        changes: list[FactChange] = []
+        match command:
+            case FactEdited():
+                outcome, changes = facts.edit(command)
+            case FactCommand():
+                outcome, changes = facts.delete(command)
+            case MemoryModeSet() if command.mode is not self._head.mode:
+                outcome, self._head.mode = "done", command.mode
         result = CommandResult(request_id=command.request_id, outcome=outcome, count=len(changes[:1]))
         self._head.results = [*self._head.results, result][-_RESULTS:]
         self._emit_facts(changes)
@@ -283,6 +297,7 @@ class _UserStep(Emission[UserOutput]):
                 episodes=head.episodes,
                 seen={str(partition): offset for partition, offset in head.seen.items()},
                 results=head.results,
+                memory_mode=head.mode,
             )
         )
 

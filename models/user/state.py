@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from models.events import CommandResult, Role, SessionTurns
+from models.events.user import MemoryMode
 from models.policy import Policy
 from models.state.entity import CountParts, EntityState, Read, decoder, encode
 from models.user.fact import LAYOUT
@@ -47,6 +48,7 @@ class UserHead(Struct, array_like=True):
     """Active ones."""
     results: list[CommandResult] = []
     """Of the last commands."""
+    mode: MemoryMode = MemoryMode.ACTIVE
 
     @property
     def compressed(self) -> int:

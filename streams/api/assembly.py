@@ -14,7 +14,7 @@ from models.policy.app import AppPolicy
 from streams.api.apps.context import AppContext
 from streams.api.apps.routes import AppMemoryAdmin
 from streams.api.apps.statistics import AppStatistics
-from streams.api.commands import CommandSender, EventWriter, SpaceCommands, fact_commands, project_commands
+from streams.api.commands import CommandSender, EventWriter, SpaceCommands, project_commands, user_commands
 from streams.api.erase.routes import Erasures
 from streams.api.listed import LISTINGS
 from streams.api.live.service import LivePage
@@ -27,6 +27,7 @@ from streams.api.sessions.history import HistoryReader
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import KnowsSessions, SessionReader
 from streams.api.users.facts import FactRoutes
+from streams.api.users.mode import ModeRoutes
 from streams.api.users.reading import MemoryReader
 from streams.archive.history import ArchivedTurns
 from streams.erase.record import KafkaEraseRequests
@@ -128,12 +129,13 @@ def memory_api(
     sessions = SessionReader(turns, users, topic_prefix=topic_prefix, waiting=reader.waiting)
     waiting, masker = reader.waiting, masker_of(policy.masking, personal=policy.masking.at_index)
     shown = str if masker is None else masker.text
-    facts = FactRoutes(users, fact_commands(commands, users))
+    deeds = user_commands(commands, users)
+    facts, mode = FactRoutes(users, deeds), ModeRoutes(deeds, SpaceCommands(commands, apps))
     history = HistoryReader(scoped, turns, archive, waiting, keep_turns=keep_turns, shown=shown)
     changes = SessionChanges(turns, topics, scoped, writer, archive)
     topic_reader = TopicReader(topics, policy.topics, waiting)
     routes = (
-        *served_routes(*listings, facts, reader, sessions, history, topic_reader, changes),
+        *served_routes(*listings, facts, mode, reader, sessions, history, topic_reader, changes),
         *project_routes(project_reader, command_routes),
         *admin_routes(apps, policy.apps, commands, erasures, turns),
         *(() if live is None else live.routes(scoped, turns, topics, users, search)),

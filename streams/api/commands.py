@@ -17,7 +17,7 @@ from models.events.app import AdminCommand, MemoriesRead
 from models.events.base import CommandResult, Position
 from models.events.project import DeedResult, ManualProjectCommand, ProjectCommand
 from models.events.topics import COMMANDS
-from models.events.user import FactCommand
+from models.events.user import UserDeed
 from models.wire.codec import encode
 from models.wire.envelope import headers_for, tag_of
 from streams.http.problems import unavailable
@@ -49,7 +49,7 @@ class EventWriter(Protocol):
 class CommandSender(Protocol):
     """Writes to `commands.v1`."""
 
-    async def send(self, command: AdminCommand | ProjectCommand | FactCommand) -> Position:
+    async def send(self, command: AdminCommand | ProjectCommand | UserDeed) -> Position:
         """Write a command under the key of whose memory it is; on return the log has it, and where.
 
         Raises:
@@ -69,7 +69,7 @@ class KafkaCommands:
         self._prefix = settings.topic_prefix
         self._producer = ProducerOnDemand(settings)
 
-    async def send(self, command: AdminCommand | ProjectCommand | FactCommand) -> Position:
+    async def send(self, command: AdminCommand | ProjectCommand | UserDeed) -> Position:
         """As of `CommandSender`."""
         key = entity_key(command).encode()
         return await self.write(COMMANDS.name, Record(key, encode(command), headers_for(command)))
@@ -92,7 +92,7 @@ class KafkaCommands:
         await self._producer.close()
 
 
-_Command = TypeVar("_Command", bound=AdminCommand | ManualProjectCommand | FactCommand)
+_Command = TypeVar("_Command", bound=AdminCommand | ManualProjectCommand | UserDeed)
 _Result = TypeVar("_Result", bound=CommandResult | DeedResult)
 _Result_co = TypeVar("_Result_co", covariant=True)
 
@@ -210,8 +210,8 @@ class SpaceCommands(Commands[AdminCommand, CommandResult]):
             log.warning("admin_read_not_audited", by=read.by, how=read.how, reason=str(error))
 
 
-def fact_commands(sender: CommandSender | None, users: UserMemory) -> Commands[FactCommand, CommandResult]:
-    """Commands to facts of users.
+def user_commands(sender: CommandSender | None, users: UserMemory) -> Commands[UserDeed, CommandResult]:
+    """Commands to users' memory.
 
     Args:
         sender: As of `Commands`.

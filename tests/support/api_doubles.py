@@ -27,7 +27,7 @@ from models.policy.app import AppPolicy
 from models.text.words import fold_text, words_of
 from streams.api.apps.context import AppContext
 from streams.api.assembly import ScopedStore, admin_routes
-from streams.api.commands import fact_commands, project_commands
+from streams.api.commands import project_commands, user_commands
 from streams.api.erase.routes import Erasures as ErasureRoutes
 from streams.api.live.service import LivePage
 from streams.api.mcp.server import McpEndpoint
@@ -267,7 +267,7 @@ class Served:
         self.reader = MemoryReader(
             self.users, self.turns, self.search, episode_distance=0.7, apps=AppContext(self.apps), **more
         )
-        facts = FactRoutes(self.users, fact_commands(self.users, self.users))
+        facts = FactRoutes(self.users, user_commands(self.users, self.users))
         history = HistoryReader(scoped, self.turns, None, self.reader.waiting, keep_turns=1_000)
         changes, forget = (
             SessionChanges(self.turns, self.topics, scoped, self.users, None),

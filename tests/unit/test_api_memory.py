@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from models.events import Role
-from models.events.user import FactCategory
+from models.events.user import FactCategory, MemoryMode
 from streams.index.between import Between
 from tests.support.api_doubles import AT, Served, episode, fact, said, stats
 
@@ -61,6 +61,22 @@ async def test_retrieval_takes_what_it_is_told(client: httpx.AsyncClient) -> Non
     )
     assert (len(both["episodic_context"]), len(one["episodic_context"]), len(none["episodic_context"])) == (2, 1, 0)
     assert [each["key"] for each in one["structured_facts"]] == ["name"]
+
+
+@pytest.mark.parametrize("mode", MemoryMode)
+async def test_a_memory_that_is_off_tells_nothing(client: httpx.AsyncClient, served: Served, mode: MemoryMode) -> None:
+    """Neither facts and episodes nor what other sessions said; the named session's own turns are no memory."""
+    served.users.known_users[0] = replace(served.users.known_users[0], memory_mode=mode)
+    asked = {"user_id": "u", "app_id": "a", "query": "vector databases"}
+    retrieved = await posted(client, "/v1/retrieve", **asked)
+    context = await posted(client, "/v1/context", **asked, session_id="s")
+    found = await posted(client, "/v1/search", **asked, kind="turns")
+
+    tells = mode is not MemoryMode.OFF
+    assert [mode, mode] == [retrieved["memory_mode"], context["memory_mode"]]
+    assert {tells} == {bool(each) for each in (retrieved["structured_facts"], context["facts"], found["turns"])}
+    assert tells == bool(retrieved["episodic_context"])
+    assert context["recent"]
 
 
 async def test_a_context_without_a_session_has_the_users_last_turns(client: httpx.AsyncClient) -> None:

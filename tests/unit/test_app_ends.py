@@ -9,7 +9,8 @@ import pytest
 from models.app.energy import Energy, Work, begins_at, cost_units, level_units, may_begin
 from models.errors import RecoveryFailed
 from models.events import AppMemoriesChanged, AppMemoryChanged, AppMemorySkipped, ConversationEnded, Role
-from models.events.app import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
+from models.events.app import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited, SpaceModeSet
+from models.events.user import MemoryMode
 from models.policy import Policy
 from models.policy.app import EnergyPolicy
 from models.wire.arrival import SessionTimedOut
@@ -37,6 +38,17 @@ def test_a_conversation_that_leaves_nothing_is_skipped(ask: bool, end: dict[str,
     assert [type(output) for output in outputs] == [AppMemorySkipped, AppMemoriesChanged]
     assert (space.skipped, space.active) == ([("s9", "nothing_said")], {})
     assert (space.stats.skipped, space.stats.spent_units) == (1, 0.0)
+
+
+def test_a_memory_that_is_not_active_makes_none() -> None:
+    """Of what ends then; it is told why, and what was there stays."""
+    space = Space()
+    space.end(said="I decided to buy a red bicycle.", session="s1")
+    space.put(SpaceModeSet(app_id="a", user_id="u", timestamp=NOON, mode=MemoryMode.READ_ONLY))
+    space.end(said="I decided to visit Oslo.", session="s2")
+
+    assert space.skipped == [("s2", "not_active")]
+    assert list(space.active) == [1]
 
 
 def test_a_conversation_that_went_on_has_its_memory_remade() -> None:

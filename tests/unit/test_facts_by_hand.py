@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from models.events import BY_HAND, FactCategory, FactEdited, FactsExtracted
+from models.events.user import MemoryMode, MemoryModeSet
 from tests.support.user_driver import NOON, User, by_hand, causes, corrected, fact
 
 HOUR = timedelta(hours=1)
@@ -24,6 +25,28 @@ def test_what_was_said_before_does_not_undo_a_correction() -> None:
     assert causes(user.changes) == [("name", "Alex", "stored"), ("name", "Alexa", "edited")]
     assert (said.extracted_by, said.by, said.session_id, said.turn, said.confidence) == (BY_HAND, "ops", "", -1, 1.0)
     assert [(past.value, past.made_by, past.by) for past in said.history] == [("Alex", "rules", "")]
+
+
+@pytest.mark.parametrize("mode", [MemoryMode.READ_ONLY, MemoryMode.OFF])
+def test_a_memory_that_is_not_active_learns_nothing(mode: MemoryMode) -> None:
+    """Turns are seen, so that nobody waits for them, and left out for good; what is done by hand counts."""
+    user = User()
+    user.say("My name is Alex")
+    user.put(MemoryModeSet(app_id="a", user_id="u", timestamp=user.now, mode=mode, request_id="r"))
+    user.say("I live in Oslo")
+    seen = user.stats
+    user.edit("pet", value="cat")
+    again = user.put(MemoryModeSet(app_id="a", user_id="u", timestamp=user.now, mode=MemoryMode.ACTIVE))
+    user.say("Call me Lex from now on, I moved to Bergen")
+
+    assert [(seen.turn_count, seen.memory_mode, seen.seen), seen.results[-1].outcome] == [
+        (1, mode, {**user.stats.seen, "0": user.stats.seen["0"] - 1}),
+        "done",
+    ]
+    assert again[-1].memory_mode is MemoryMode.ACTIVE
+    assert user.profile["location"] == "Bergen"
+    assert {"name", "pet"} <= user.profile.keys()
+    assert all("Oslo" not in past.value for change in user.changes for past in change.history)
 
 
 @pytest.mark.parametrize("pinned", [False, True])

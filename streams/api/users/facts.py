@@ -16,7 +16,7 @@ from msgspec import Meta, Struct, structs
 
 from models.events.base import CommandResult
 from models.events.fields import Ratio
-from models.events.user import FactCategory, FactCommand, FactDeleted, FactEdited, FactKey, FactValue
+from models.events.user import FactCategory, FactCommand, FactDeleted, FactEdited, FactKey, FactValue, UserDeed
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
 from streams.api.commands import Commands
@@ -78,7 +78,7 @@ class FactRoutes:
     def __init__(
         self,
         users: UserMemory,
-        commands: Commands[FactCommand, CommandResult],
+        commands: Commands[UserDeed, CommandResult],
         *,
         now: Callable[[], datetime] = now_utc,
     ) -> None:

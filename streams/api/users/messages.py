@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from models.events.fields import Identifier, MessageId, Ratio, TurnNumber, UtcTime
-from models.events.user import EpisodeCompressed, FactCategory, FactChanged, SessionTurns, TurnRef
+from models.events.user import EpisodeCompressed, FactCategory, FactChanged, MemoryMode, SessionTurns, TurnRef
 from models.retrieval.context import MIN_TOKENS
 from streams.api.answers import answered, without
 from streams.http.field_rules import Rules, given, never, some_of
@@ -196,6 +196,8 @@ class Retrieved(Struct, frozen=True, kw_only=True):
     known: bool = True
     """Whether the user was ever heard of."""
     caught_up: CaughtUp = None
+    memory_mode: MemoryMode = MemoryMode.ACTIVE
+    """Of a user whose memory is `off` nothing is told."""
 
 
 class AppMemoryAnswer(Struct, frozen=True, kw_only=True):
@@ -248,6 +250,8 @@ class AssembledContext(Struct, frozen=True, kw_only=True):
     known: bool = True
     """Whether the user was ever heard of."""
     caught_up: CaughtUp = None
+    memory_mode: MemoryMode = MemoryMode.ACTIVE
+    """Of a user whose memory is `off` only the session's last turns are told."""
     app_memories: list[AppMemoryAnswer] | UnsetType = UNSET
     """In the prompt, the latest updated first, those that other apps share after the app's own. Like the following, not
     there where none were wanted."""
@@ -300,6 +304,8 @@ class StandingAnswer(Struct, frozen=True, kw_only=True):
     short_term: list[TurnRef] = []
     facts: int = 0
     episodes: int = 0
+    memory_mode: MemoryMode = MemoryMode.ACTIVE
+    """Whether it learns and is read for prompts, is only read, or neither."""
     caught_up: CaughtUp = None
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from msgspec import UNSET
 
 from models.events import SessionName, UserMemoryChanged
-from models.events.user import TurnRef
+from models.events.user import MemoryMode, TurnRef
 from models.policy.retrieval import PromptPolicy
 from models.retrieval.context import fit_prompt, format_for_injection
 from models.retrieval.lexical import by_question
@@ -75,6 +75,10 @@ class _OfAnApp(Protocol):
 
 _Record = TypeVar("_Record", bound=_OfAnApp)
 _Standing = tuple[Freshness, UserMemoryChanged | None]
+
+
+def _mode(stands: UserMemoryChanged | None) -> MemoryMode:
+    return MemoryMode.ACTIVE if stands is None else stands.memory_mode
 
 
 class _Whose(NamedTuple):
@@ -147,13 +151,22 @@ class MemoryReader:
         whose = _Whose.asked(body.user_id, body.app_id)
         await self._wait(body.after, whose.app_id)
         distance = self._episode_distance if body.max_distance is None else body.max_distance
-        fresh, facts, episodes = await asyncio.gather(
-            self._progress.of_user(whose.app_id, whose.user_id),
+        (fresh, stands), facts, episodes = await asyncio.gather(
+            self._progress.with_stats(whose.app_id, whose.user_id),
             self._facts(whose, body.min_importance),
             self._near_episodes(whose, body.query, distance, body.top_k_episodes),
         )
+        mode = _mode(stands)
+        if mode is MemoryMode.OFF:
+            facts, episodes = [], []
         injection = format_for_injection(facts, episodes) if body.format else None
-        return Retrieved(structured_facts=facts, episodic_context=episodes, injection=injection, **fresh._asdict())
+        return Retrieved(
+            structured_facts=facts,
+            episodic_context=episodes,
+            injection=injection,
+            memory_mode=mode,
+            **fresh._asdict(),
+        )
 
     @_USERS.post("/context", "assemble_context", audits="text_read")
     async def context(self, body: AssembleContext) -> AssembledContext:
@@ -172,7 +185,7 @@ class MemoryReader:
         wanted = wanted_app(body, whose.app_id)
         await self._wait(body.after, whose.app_id)
         standing = asyncio.ensure_future(self._progress.with_stats(whose.app_id, whose.user_id))
-        (fresh, _), remembered, facts, episodes, recent, hits = await asyncio.gather(
+        (fresh, stands), remembered, facts, episodes, recent, hits = await asyncio.gather(
             standing,
             self._apps.preface(wanted, whose.user_id, body.query, body.token_budget),
             self._facts(whose, CONTEXT_MIN_IMPORTANCE),
@@ -180,6 +193,10 @@ class MemoryReader:
             self._conversation(whose, body.session_id, body.recent_turns, standing),
             self._prompt_turns.search(body, whose.caller),
         )
+        mode = _mode(stands)
+        if mode is MemoryMode.OFF:
+            remembered, facts, episodes, hits = None, [], [], []
+            recent = recent if body.session_id is not None else []
         facts = by_question(body.query, facts, lambda fact: f"{fact.key} {fact.value}")
         found = await self._prompt_turns.beside(body, whose.caller, hits, recent)
         text = "" if remembered is None else remembered.text
@@ -210,6 +227,7 @@ class MemoryReader:
             app_memories=UNSET if remembered is None else remembered.memories,
             app_memories_text=UNSET if remembered is None else text,
             injection_point=body.injection_point or UNSET,
+            memory_mode=mode,
             **fresh._asdict(),
         )
 
@@ -234,6 +252,8 @@ class MemoryReader:
             apps = ((await session_of(self._turns, body.session_id, body.app_id)).app_id,)
         scope = Scope(apps, body.user_id, body.session_id, between(body.since, body.until))
         fresh = (await self._progress.of_scope(scope, asked_by.app_of(body.app_id)))._asdict()
+        if await self._is_off(body, asked_by):
+            return Found(**fresh)
         if body.kind == "episodes":
             ranked = await self._search.episodes(body.query, scope, body.top_k)
             return Found(
@@ -309,6 +329,13 @@ class MemoryReader:
         return answered(StandingAnswer, found, turns=turns, short_term=said, **fresh._asdict())
 
     # --- parts
+
+    async def _is_off(self, body: SearchMemory, asked_by: Caller) -> bool:
+        """Whether it is a user's memory that is searched, across sessions, and it is off."""
+        if body.user_id is None or body.session_id is not None:
+            return False
+        stats = await self._users.stats(asked_by.app_of(body.app_id), body.user_id)
+        return _mode(stats) is MemoryMode.OFF
 
     async def _wait(self, after: After | None, app_id: str | None) -> None:
         if after is not None:

@@ -74,6 +74,12 @@ async def test_a_hundred_turns_are_remembered(stack: Stack) -> None:
         searched = await _tool(stack.url, "search_memory", query="What did we discuss about databases?")
         context = await _tool(stack.url, "get_context", query="What's my name?")
 
+        mode = {"mode": "off"}
+        switched = (await http.put("/v1/users/alex/mode", params={"app_id": "assistant"}, json=mode)).json()
+        off = await _ask(http, "/v1/retrieve", query="What's my name?", format=True)
+
+    assert {"mode": "off", "changed": True, "pending": False} == switched
+    assert ([], [], "off") == (off["structured_facts"], off["episodic_context"], off["memory_mode"])
     assert "- name: Alex\n" in named["injection"]
     assert [f"turns {first}-{first + 19}" for first in (81, 61, 41, 21, 1)] == ranges
     assert found["episodic_context"][0]["turn_range"] == "turns 61-80"

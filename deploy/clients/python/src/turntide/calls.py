@@ -21,6 +21,7 @@ Message: TypeAlias = Mapping[str, Any]
 """A chat message as OpenAI's API has it: `role`, `content`, tool calls; besides `message_id` and `timestamp`."""
 Messages: TypeAlias = str | Message | Sequence[Message]
 Wait: TypeAlias = Literal["accepted", "visible"]
+MemoryMode: TypeAlias = Literal["active", "read_only", "off"]
 Category: TypeAlias = Literal["identity", "preference", "constraint", "instruction"]
 
 NO_ANSWER = 0
@@ -208,6 +209,14 @@ class Calls:
     def delete_fact(self, user_id: str, category: Category, key: str) -> Steps[FactChange]:
         """Take a fact back; its value becomes its history. To remove what was said, `forget`."""
         return self._changed("DELETE", user_id, category, key, None)
+
+    def set_memory_mode(self, user_id: str, mode: MemoryMode) -> Steps[bool]:
+        """Have a user's memory learn and be read (`active`), be only read, or neither; gives whether that is new.
+
+        What it has stays: `forget` removes it.
+        """
+        request = Request("PUT", f"/v1/users/{_part(user_id)}/mode", {"app_id": self._app}, {"mode": mode})
+        return bool((yield from self._asked(request))["changed"])
 
     def forget(
         self,

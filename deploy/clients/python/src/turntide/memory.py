@@ -127,6 +127,7 @@ class Memory(_Face[httpx.Client]):
     set_fact = _sync(Calls.set_fact)
     pin_fact = _sync(Calls.pin_fact)
     delete_fact = _sync(Calls.delete_fact)
+    set_memory_mode = _sync(Calls.set_memory_mode)
 
     def _carried_out(self, steps: Steps[_T]) -> _T:
         answer: Answer | None = None
@@ -183,6 +184,7 @@ class AsyncMemory(_Face[httpx.AsyncClient]):
     set_fact = _async(Calls.set_fact)
     pin_fact = _async(Calls.pin_fact)
     delete_fact = _async(Calls.delete_fact)
+    set_memory_mode = _async(Calls.set_memory_mode)
 
     async def _carried_out(self, steps: Steps[_T]) -> _T:
         answer: Answer | None = None

@@ -86,6 +86,17 @@ def test_facts_are_corrected(memory: Memory) -> None:
         memory.pin_fact("u-1", "identity", "shoe_size")
 
 
+def test_a_memory_is_switched_off(memory: Memory) -> None:
+    """Then nothing is learned and nothing told; switched on again it knows what it knew."""
+    memory.add("My name is Alex.", user_id="u-1", wait="visible")
+
+    assert memory.set_memory_mode("u-1", "off")
+    memory.add("I live in Oslo.", user_id="u-1", wait="visible")
+    assert memory.context("Who am I?", user_id="u-1").facts == []
+    assert memory.set_memory_mode("u-1", "active")
+    assert [fact.key for fact in memory.context("Who am I?", user_id="u-1").facts] == ["name"]
+
+
 def test_names_may_hold_anything(memory: Memory) -> None:
     """A user and a session whose ids are steps of a path, or hold slashes."""
     for name in ("..", "a/b c?ü"):
