@@ -308,6 +308,9 @@ async def _deeds_to_users(ask: Asker) -> None:
         await ask(f"DELETE {asked}")
     await ask(f"PUT {name}", {"pinned": True})
     await ask("GET /v1/users/alex/facts?include_past=true")
+    for body in ({"mode": "off"}, {"mode": "off"}, {"mode": "active"}, {"mode": "asleep"}):
+        await ask("PUT /v1/users/alex/mode?app_id=assistant", body)
+        await ask("POST /v1/retrieve", {"user_id": "alex", "app_id": "assistant", "query": "What's my name?"})
     topic = (await ask("GET /v1/sessions/database/topics"))[0]["topic_id"]
     for rated in ({"importance": 0.9, "tags": ["kept"]}, {"importance": 2}, {}):
         await ask(f"PUT /v1/sessions/database/topics/{topic}", rated)
