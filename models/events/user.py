@@ -77,7 +77,7 @@ class ExtractedFact(Struct, frozen=True, kw_only=True, gc=False):
     category: Annotated[FactCategory, about("Kind: identity, preference, constraint or instruction.", BEHAVIOUR)]
     key: Annotated[FactKey, about("What the fact is about, in snake case: name, location, allergy_peanuts.")]
     value: Annotated[FactValue, about("What is so.")]
-    confidence: Annotated[Ratio, about("How sure the extractor is, 0-1.")]
+    confidence: Annotated[Ratio, about("How sure the extractor is, 0-1.")] = 1.0
     importance: Annotated[Ratio, about("How much it matters, 0-1.")] = 0.8
     corrects: Annotated[bool, about("Whether it puts something right: confidence 1.", BEHAVIOUR)] = False
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from models.events import Role
 from models.events.user import FactCategory, MemoryMode
+from models.policy.retrieval import PromptPolicy
 from streams.index.between import Between
 from tests.support.api_doubles import AT, Served, episode, fact, said, stats
 
@@ -174,3 +175,17 @@ async def test_a_day_is_meant_whole(client: httpx.AsyncClient, served: Served) -
 
     assert day == Between(datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 2, 1, 23, 59, 59, 999_999, tzinfo=UTC))
     assert since == Between(day.first)
+
+
+@pytest.mark.parametrize(("distance", "found"), [(None, 1), (0.0, 0)])
+async def test_how_near_an_episode_must_be(distance: float | None, found: int) -> None:
+    """As the policy says; where it says nothing, as the embedder does. A request's own distance comes first."""
+    made = Served(policy=PromptPolicy(episode_distance=distance))
+    made.users.known_users.append(stats(("s", 0)))
+    made.users.known_episodes.append(episode(1, "the user asked about vector databases like pgvector"))
+    asked = {"user_id": "u", "app_id": "a", "query": "vector databases"}
+    async with made.client() as client:
+        own = await posted(client, "/v1/retrieve", **asked)
+        wide = await posted(client, "/v1/retrieve", **asked, max_distance=2.0)
+
+    assert [found, 1] == [len(each["episodic_context"]) for each in (own, wide)]

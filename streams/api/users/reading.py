@@ -112,7 +112,7 @@ class MemoryReader:
         search: Hybrid search.
         episode_distance: Cosine distance up to which an episode matters: the embedder's own.
         apps: Memories of apps for prompts.
-        policy: Which turns a prompt is filled with.
+        policy: What a prompt is filled with, and how near an episode must be where not the embedder says it.
         at_end: Whether the logs are read to their end; None: it cannot be told here.
 
     Attributes:
@@ -134,9 +134,10 @@ class MemoryReader:
         self._turns = turns
         self._search = search
         self.waiting = Waiting(partial(is_visible, turns, users))
-        self._episode_distance = episode_distance
-        self._apps = apps
         self._policy = policy or PromptPolicy()
+        by_policy = self._policy.episode_distance
+        self._episode_distance = episode_distance if by_policy is None else by_policy
+        self._apps = apps
         self._progress = MemoryProgress(turns, users, at_end)
         self._prompt_turns = PromptTurns(search, turns, self._policy)
 
