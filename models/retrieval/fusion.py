@@ -21,10 +21,12 @@ asked again (-1.5 to +0.5), a turn's own score counted twice, the sum over a ses
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from math import sqrt
 from operator import itemgetter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+import numpy as np
 
 from models.events.base import SessionName
 from models.policy.retrieval import RetrievalPolicy
@@ -61,41 +63,52 @@ def fuse(
     return scores, words_average + policy.dense_weight * likeness_average
 
 
-def carried(scores: Mapping[Place, float], average: float, policy: RetrievalPolicy) -> dict[Place, float]:
-    """Scores of turns with what their neighbours give.
+class CarriedTurn(NamedTuple):
+    """A turn that a ranking has, or one beside it; whether that is there, the caller must look.
 
-    Also of turns that no ranking has but that stand beside one; whether a turn is there, the caller must look.
+    Attributes:
+        carried: Its score with what its neighbours give.
+        lifted: That with a share of the best score of its session.
     """
-    steps = [(distance, policy.neighbour_decay**distance) for distance in range(1, policy.neighbour_reach + 1)]
-    sessions: defaultdict[SessionName, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
-    for (session, turn), score in scores.items():
-        turns = sessions[session]
-        turns[turn] += score
-        for distance, weight in steps:
-            turns[turn + distance] += weight * score
-            turns[turn - distance] += weight * score
-    before_first = {turn: average * sum(weight for distance, weight in steps if distance > turn) for turn, _ in steps}
-    before_first[0] = average * sum(weight for _, weight in steps)
-    return {
-        (session, turn): score + before_first.get(turn, 0.0)
-        for session, turns in sessions.items()
-        for turn, score in turns.items()
-        if turn >= 0
-    }
+
+    place: Place
+    carried: float
+    lifted: float
 
 
-def lifted(scores: Mapping[Place, float], found: Mapping[Place, float], policy: RetrievalPolicy) -> dict[Place, float]:
-    """Scores of turns with a share of the best of their session.
+def carried(scores: Mapping[Place, float], average: float, policy: RetrievalPolicy) -> Iterator[CarriedTurn]:
+    """Turns by what they and their neighbours have, the best first, of equal ones by session and number.
 
     Args:
-        scores: With what their neighbours give.
-        found: Of the turns that a ranking has, without it.
-        policy: The share.
+        scores: Of turns that a ranking has.
+        average: Of a candidate.
+        policy: What neighbours and sessions give.
     """
-    best: defaultdict[SessionName, float] = defaultdict(float)
-    for (session, _), score in found.items():
-        best[session] = max(best[session], score)
-    return {place: score + policy.session_share * best[place[0]] for place, score in scores.items()}
+    names = {session: number for number, session in enumerate(dict.fromkeys(session for session, _ in scores))}
+    of = np.array([names[session] for session, _ in scores], np.intp)
+    own = np.fromiter(scores.values(), np.float64, len(scores))
+    best = np.zeros(len(names))
+    np.maximum.at(best, of, own)
+    steps = np.arange(-policy.neighbour_reach, policy.neighbour_reach + 1)
+    weights = policy.neighbour_decay ** np.abs(steps)
+    # Each gives to all around it, sorted so that what one turn is given stands together.
+    turns = np.add.outer(np.array([turn for _, turn in scores], np.int64), steps).ravel()
+    of, given = np.repeat(of, len(steps)), np.multiply.outer(own, weights).ravel()
+    order = np.lexsort((turns, of))
+    order = order[turns[order] >= 0]
+    turns, of = turns[order], of[order]
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = (turns[1:] != turns[:-1]) | (of[1:] != of[:-1])
+    starts = np.flatnonzero(is_first)
+    turns, of, got = turns[starts], of[starts], np.add.reduceat(given[order], starts)
+    missing = weights[policy.neighbour_reach + 1 :][::-1].cumsum()[::-1]  # before turn 0, 1, …
+    early = turns < len(missing)
+    got[early] += average * missing[turns[early]]
+    lifted = got + policy.session_share * best[of]
+    ranked_rows = np.argsort(-lifted, kind="stable")
+    sessions = list(names)
+    for session, turn, *both in zip(*(each[ranked_rows].tolist() for each in (of, turns, got, lifted)), strict=True):
+        yield CarriedTurn((sessions[session], turn), *both)
 
 
 def of_sessions(scores: Mapping[Place, float], policy: RetrievalPolicy) -> dict[SessionName, float]:

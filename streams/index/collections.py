@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -84,6 +85,10 @@ def turn_key(session: SessionName, turn: int) -> str:
     return f"{session_key(*session)}_{turn}"
 
 
+_session_of = lru_cache(maxsize=4_096)(SessionName.of_key)
+"""A search has hundreds of turns of few sessions."""
+
+
 def turn_of_key(key: str) -> tuple[SessionName, int]:
     """Session and number that a turn's key was made of.
 
@@ -91,7 +96,7 @@ def turn_of_key(key: str) -> tuple[SessionName, int]:
     (SessionName(app_id='web', session_id='a_1'), 2)
     """
     session, _, turn = key.rpartition("_")
-    return SessionName.of_key(session), int(turn)
+    return _session_of(session), int(turn)
 
 
 def _dated(time: datetime, *said: str) -> str:

@@ -20,7 +20,7 @@ from msgspec import Struct
 from models.events import EpisodeCompressed, SessionName
 from models.policy.retrieval import RetrievalPolicy
 from models.retrieval import fusion
-from models.retrieval.fusion import Place
+from models.retrieval.fusion import CarriedTurn, Place
 from models.retrieval.lexical import query_vector
 from models.retrieval.ranker import CandidateTurn, Ranker, StoreScores, ranker_of
 from streams.index.between import ALWAYS, Between
@@ -150,27 +150,28 @@ class HybridSearch:
 
     async def candidates(self, query: str, scope: Scope, top_k: int) -> TurnCandidates:
         """Turns that may answer the query: at least `top_k`, and as many as are ranked anew."""
-        scores = await self._scored(query, scope, top_k, dense_times=_DENSE_TIMES)
-        best = fusion.ranked(fusion.lifted(scores.carried, scores.found, self._policy))
-        read, wanted = list[tuple[Place, float, Payload]](), max(top_k, self._policy.reranked)
-        asked = 0
+        found, average, near = await self._scored(query, scope, top_k, dense_times=_DENSE_TIMES)
+        best = fusion.carried(found, average, self._policy)
+        read, wanted = list[tuple[CarriedTurn, Payload]](), max(top_k, self._policy.reranked)
         # Some places beside a turn that was found are empty: a session has an end.
-        while len(read) < wanted and asked < len(best):
-            part = best[asked : asked + wanted - len(read) + self._policy.neighbour_reach]
-            payloads = await self._store.read(TURNS.name, [turn_key(*place) for place, _ in part], where=scope.turns())
-            read += [(place, score, payloads[key]) for place, score in part if (key := turn_key(*place)) in payloads]
-            asked += len(part)
+        while part := list(
+            islice(best, wanted - len(read) + self._policy.neighbour_reach if len(read) < wanted else 0)
+        ):
+            keys = [turn_key(*each.place) for each in part]
+            payloads = await self._store.read(TURNS.name, keys, where=scope.turns())
+            read += [(each, payloads[key]) for each, key in zip(part, keys, strict=True) if key in payloads]
         return TurnCandidates(
-            [candidate_of(place, payload) for place, _, payload in read],
-            scores,
-            [score for _, score, _ in read],
-            [payload for _, _, payload in read],
+            [candidate_of(each.place, payload) for each, payload in read],
+            StoreScores(found, {each.place: each.carried for each, _ in read}, near),
+            [each.lifted for each, _ in read],
+            [payload for _, payload in read],
         )
 
     async def sessions(self, query: str, scope: Scope, top_k: int) -> list[tuple[SessionName, float]]:
         """Sessions that speak of the query, best first, each with its score."""
-        scores = await self._scored(query, scope, top_k)
-        of_turns = {place: scores.carried[place] for place in scores.found}
+        found, average, _ = await self._scored(query, scope, top_k)
+        carried = fusion.carried(found, average, self._policy)
+        of_turns = {each.place: each.carried for each in carried if each.place in found}
         return fusion.ranked(fusion.of_sessions(of_turns, self._policy))[:top_k]
 
     async def episodes(self, query: str, scope: Scope, top_k: int) -> list[tuple[EpisodeCompressed, float]]:
@@ -206,13 +207,15 @@ class HybridSearch:
             lexical, _ = fusion.fuse(lexical, dense, self._policy)
         return fusion.ranked(dense if by is Ranking.SEMANTIC else lexical)[:top_k]
 
-    async def _scored(self, query: str, scope: Scope, top_k: int, *, dense_times: int = 1) -> StoreScores:
-        """What the store's rankings say of turns; so many times as many cosines as are ranked by."""
+    async def _scored(
+        self, query: str, scope: Scope, top_k: int, *, dense_times: int = 1
+    ) -> tuple[dict[Place, float], float, dict[Place, float]]:
+        """Scores of what a ranking has, of an average turn, and cosines: so many times as many as are ranked by."""
         lexical, dense = await self._rankings(TURNS.name, query, scope.turns(), top_k, dense_times=dense_times)
         near = _by_place(dense)
         nearest = dict(islice(near.items(), max(self._policy.candidates, top_k)))
         found, average = fusion.fuse(_by_place(lexical), nearest, self._policy)
-        return StoreScores(found, fusion.carried(found, average, self._policy), near)
+        return found, average, near
 
     async def _rankings(
         self,

@@ -71,7 +71,9 @@ def stored_payload(point: Point) -> dict[str, PayloadValue]:
 
 def given_payload(stored: dict[str, PayloadValue]) -> dict[str, PayloadValue]:
     """The payload as it was given: without the readable key."""
-    return {field: value for field, value in stored.items() if field != KEY_FIELD}
+    given = stored.copy()  # a loop over the fields takes four times as long
+    given.pop(KEY_FIELD, None)
+    return given
 
 
 def renamed(stored: Mapping[str, PayloadValue], keys: Mapping[str, str]) -> dict[str, PayloadValue]:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from models.events import SessionName
 from models.policy.retrieval import RetrievalPolicy
-from models.retrieval.fusion import Place, carried, fuse, lifted, of_sessions, ranked, speaker_bonuses
+from models.retrieval import fusion
+from models.retrieval.fusion import Place, fuse, of_sessions, ranked, speaker_bonuses
 from models.retrieval.lexical import AVERAGE_TERMS, K1, date_words, document_vector, query_vector, terms
 from models.retrieval.lexical import B as LENGTH_SHARE
 from models.retrieval.traits import speaker_of
@@ -23,6 +24,11 @@ sessions = st.builds(SessionName, st.sampled_from(["app", "other"]), st.sampled_
 places = st.tuples(sessions, st.integers(0, 30))
 bm25 = st.dictionaries(places, st.floats(0.01, 50), max_size=40)
 cosines = st.dictionaries(places, st.floats(-1, 1), max_size=40)
+
+
+def carried(found: dict[Place, float], average: float, policy: RetrievalPolicy) -> dict[Place, float]:
+    """Scores with what neighbours give."""
+    return {each.place: each.carried for each in fusion.carried(found, average, policy)}
 
 
 def test_both_rankings_count() -> None:
@@ -103,20 +109,21 @@ def test_what_neighbours_give_is_what_was_there(scores: dict[Place, float]) -> N
 
 def test_a_turn_is_lifted_by_the_best_of_its_session() -> None:
     """Also one that no ranking has: what counts is what its session speaks of."""
-    policy = RetrievalPolicy(session_share=0.5)
-    scores = {(A, 1): 2.0, (A, 2): 1.0, (B, 1): 1.5}
+    policy = RetrievalPolicy(session_share=0.5, neighbour_reach=1)
+    found: dict[Place, float] = {(A, 1): 4.0, (B, 0): 3.0, (CLEAR, 9): -1.0}
 
-    assert lifted(scores, {(A, 1): 4.0, (B, 1): -1.0}, policy) == {(A, 1): 4.0, (A, 2): 3.0, (B, 1): 1.5}
+    assert [(place, lifted) for place, _, lifted in fusion.carried(found, 0.0, policy)] == [
+        ((A, 1), 6.0), ((B, 0), 4.5), ((A, 0), 4.0), ((A, 2), 4.0), ((B, 1), 3.0),
+        ((CLEAR, 8), -0.5), ((CLEAR, 10), -0.5), ((CLEAR, 9), -1.0),
+    ]  # fmt: skip
 
 
 @given(found=bm25)
 def test_lifting_keeps_the_order_within_a_session(found: dict[Place, float]) -> None:
     """All turns of a session get the same."""
-    scores = carried(found, 0.0, POLICY)
-    higher = lifted(scores, found, POLICY)
-    gained = {(place[0], round(higher[place] - score, 6)) for place, score in scores.items()}
+    gained = {(place[0], round(lifted - own, 6)) for place, own, lifted in fusion.carried(found, 0.0, POLICY)}
 
-    assert len(gained) == len({session for session, _ in scores})
+    assert len(gained) == len({session for session, _ in found})
 
 
 @pytest.mark.parametrize(("content", "speaker"), data_file("speakers")["named"])
