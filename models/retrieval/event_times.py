@@ -6,17 +6,18 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from re import Match
 from typing import NamedTuple
 
 from models.language.days import month_of
+from models.retrieval.lexical import words_in
 from models.text.tables import PatternTables
 
-_RE = PatternTables("event_times", pieces={"MONTH": PatternTables("days").piece("MONTH")}, room="retrieval").section(
-    "times"
-)
+_TABLES = PatternTables("event_times", pieces={"MONTH": PatternTables("days").piece("MONTH")}, room="retrieval")
+_RE = _TABLES.section("times")
+_DAYS, _AGO, _NEAR, _MONTHS = map(_TABLES.word_set, ("DAYS", "AGO", "NEAR", "MONTHS"))
 _EXPLICIT = (_RE.DATE_ISO, _RE.DATE, _RE.DATE_US, _RE.MONTH, _RE.MONTH_ALONE, _RE.YEAR)
 """Whoever finds something first leaves the others out: they find parts of it."""
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -42,21 +43,26 @@ class DayInterval(NamedTuple):
         return self.first <= other.last and other.first <= self.last
 
 
-def event_interval(text: str, said: date) -> DayInterval | None:
+def event_interval(text: str, said: date, words: Iterable[str] | None = None) -> DayInterval | None:
     """What a text of that day tells of: the shortest of the intervals that it names, the first of equal ones.
+
+    `words` are what `words_in` gives of it, where they are known already.
 
     >>> monday = date(2023, 5, 8)
     >>> [date.fromordinal(day).isoformat() for day in event_interval("We met last Friday, not in April.", monday)]
     ['2023-05-05', '2023-05-05']
     """
-    return min(intervals(text, said), key=lambda each: each.last - each.first, default=None)
+    return min(intervals(text, said, words), key=lambda each: each.last - each.first, default=None)
 
 
-def intervals(text: str, said: date) -> list[DayInterval]:
+def intervals(text: str, said: date, words: Iterable[str] | None = None) -> list[DayInterval]:
     """All that a text names, seen from a day; dates without a year are the nearest."""
-    if not _YEARS[0] <= said.year <= _YEARS[1] or not _RE.ANY.search(text):
+    if not _YEARS[0] <= said.year <= _YEARS[1]:
         return []
-    found = [*_relative(text, said)]
+    held = frozenset(words_in(text) if words is None else words)
+    found = [*_relative(text, said, held)]
+    if _MONTHS.isdisjoint(held) and not _RE.ANY_YEAR.search(text):
+        return found
     for pattern in _EXPLICIT:
         explicit = [each for match in pattern.finditer(text) if (each := _explicit(match, said))]
         if explicit:
@@ -64,17 +70,17 @@ def intervals(text: str, said: date) -> list[DayInterval]:
     return found
 
 
-def _relative(text: str, said: date) -> Iterator[DayInterval]:
+def _relative(text: str, said: date, held: frozenset[str]) -> Iterator[DayInterval]:
     today = said.toordinal()
-    for match in _RE.DAY.finditer(text):
+    for match in () if _DAYS.isdisjoint(held) else _RE.DAY.finditer(text):
         word = match["day"].lower()
         day = today + (-1 if word in {"yesterday", "last night"} else word == "tomorrow")
         yield DayInterval(day, day)
-    for match in _RE.AGO.finditer(text):
+    for match in () if _AGO.isdisjoint(held) else _RE.AGO.finditer(text):
         count = _COUNTS.get(match["count"].lower()) or int(match["count"])
         length, spread = _UNIT_DAYS[match["unit"].lower()]
         yield DayInterval(max(today - count * length - spread, 1), max(today - count * length + spread, 1))
-    for match in _RE.NEAR.finditer(text):
+    for match in () if _NEAR.isdisjoint(held) else _RE.NEAR.finditer(text):
         yield _near(match["unit"].lower(), _STEPS[match["which"].lower()], said)
 
 

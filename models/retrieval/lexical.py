@@ -86,7 +86,12 @@ def terms_of(words: Iterable[str]) -> list[int]:
 
 def document_vector(text: str) -> SparseVector:
     """What is stored of a text: BM25's weight of each term, without the idf."""
-    counts = Counter(terms(text))
+    return weights_of(terms(text))
+
+
+def weights_of(terms: Iterable[int]) -> SparseVector:
+    """Likewise, of its terms with repetitions."""
+    counts = Counter(terms)
     length = K1 * (1 - B + B * counts.total() / AVERAGE_TERMS)
     return _sparse((term, tf * (K1 + 1) / (tf + length)) for term, tf in counts.items())
 

@@ -5,7 +5,10 @@ A turn without them, indexed by an earlier release, has them made when it is fou
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
+from binascii import a2b_base64
+from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +26,8 @@ _HEAD_CHARS = 4_000
 """A pasted page is looked at no further."""
 _MOST_NAMES = 255
 _FLAGS = 4
+_UNPACKED_FLAGS = [flags[::-1] for flags in product((False, True), repeat=_FLAGS)]
+"""By the number that they are packed as."""
 _TERM = np.dtype("<u4")
 
 
@@ -58,16 +63,19 @@ class TurnTraits(NamedTuple):
         >>> TurnTraits.unpacked(packed)[:5]
         (True, True, True, True, 1)
         """
-        data = b64decode(text)
-        asks, has_question, temporal, first_person = (bool(data[0] & 1 << place) for place in range(_FLAGS))
-        return cls(asks, has_question, temporal, first_person, data[1], np.frombuffer(data, _TERM, offset=2))
+        data = a2b_base64(text)
+        asks, has_question, temporal, first_person = _UNPACKED_FLAGS[data[0]]
+        return cls(asks, has_question, temporal, first_person, data[1], np.frombuffer(data, _TERM, -1, 2))
 
 
-def traits_of(content: str) -> TurnTraits:
-    """Traits of a text."""
+def traits_of(content: str, words: Sequence[str] | None = None) -> TurnTraits:
+    """Traits of a text; `words` are what `words_in` gives of it, where they are known already."""
     named = _RE.SPEAKER.match(content)
     text = content[named.end() if named else 0 :][:_HEAD_CHARS].rstrip()
-    words = words_in(text)
+    if words is None or len(content) > _HEAD_CHARS:
+        words = words_in(text)
+    elif named:
+        words = words[len(words_in(named[0])) :]
     return TurnTraits(
         asks=text.endswith("?"),
         has_question="?" in text,

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from models.events import DeadLetter, SessionName
 from models.session.turn_numbers import PlacedCorrection, PlacedTurn, unknown_turn
 from streams.index.collections import CORRECTIONS, TURNS, RememberedTurn, turn_key
-from streams.index.turn_traits import trait_fields
+from streams.index.turn_traits import turn_point
 from streams.ports import Embedder, VectorStore
 
 
@@ -73,10 +73,7 @@ class TurnCorrections:
     async def _write(self, turns: Sequence[RememberedTurn]) -> None:
         if turns:
             vectors = await asyncio.to_thread(self._embedder.embed, [turn.content for turn in turns])
-            points = [
-                TURNS.point(turn, turn.event_offset, vector, extra=trait_fields(turn))
-                for turn, vector in zip(turns, vectors, strict=True)
-            ]
+            points = [turn_point(turn, turn.event_offset, vector) for turn, vector in zip(turns, vectors, strict=True)]
             await self._store.upsert(TURNS.name, points)
 
     async def _is_unknown(self, session: SessionName, turn: int) -> bool:

@@ -29,7 +29,7 @@ from msgspec.structs import fields
 
 from models.events import OutputEvent, SessionName
 from models.events.fields import named_in
-from models.retrieval.lexical import document_vector
+from models.retrieval.lexical import SparseVector, document_vector
 from models.wire.envelope import key_of
 from streams.ports import Embedder, PayloadValue, Point, Vectors, VectorStore, Where
 
@@ -162,7 +162,14 @@ class Collection(Generic[_Event]):
     aside: Callable[[Payload], bool] | None = None
 
     def point(
-        self, event: Struct, offset: int | None, vector: Vectors, *, key: str = "", extra: Payload | None = None
+        self,
+        event: Struct,
+        offset: int | None,
+        vector: Vectors,
+        *,
+        key: str = "",
+        extra: Payload | None = None,
+        words: SparseVector | None = None,
     ) -> Point:
         """The point of an event.
 
@@ -172,13 +179,15 @@ class Collection(Generic[_Event]):
             vector: `(dim,)`.
             key: Instead of the event's own.
             extra: Fields of the payload that stand before all others of their name.
+            words: What it is found by, where that is known already.
         """
         kept = [name for name in event.__struct_fields__ if name not in self.without]
         payload = {self.kept_as.get(name, name): _written(getattr(event, name)) for name in kept}
         payload |= {name: of(event) for name, of in self.filters.items()}
         if offset is not None:
             payload["event_offset"] = offset
-        words = None if self.words is None else document_vector(self.words(event))
+        if words is None and self.words is not None:
+            words = document_vector(self.words(event))
         return Point(key or self.key(event), vector, {**payload, **(extra or {})}, words)
 
     def event_of(self, payload: Payload) -> _Event:

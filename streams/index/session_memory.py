@@ -13,7 +13,7 @@ from models.retrieval.fusion import Place
 from streams.index.between import ALWAYS, Between
 from streams.index.collections import CORRECTIONS, TOPICS, TURNS, RememberedTopic, RememberedTurn, turn_key
 from streams.index.event_points import Collection, Payload
-from streams.index.turn_traits import trait_fields
+from streams.index.turn_traits import turn_point
 from streams.ports import Condition, Embedder, Point, Vectors, VectorStore, Where
 
 _LARGEST_TURN = _LARGEST_OFFSET = 2**53
@@ -167,10 +167,10 @@ def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _point(turn: Turn, vector: Vectors, risk: float | None, place: Position | None) -> Point:
-    extra: Payload = {"risk": turn.risk if turn.risk is not None else risk, **trait_fields(turn)}
+    extra: Payload = {"risk": turn.risk if turn.risk is not None else risk}
     if place is None:
-        return TURNS.point(turn, None, vector, extra=extra)
-    return TURNS.point(turn, place.offset, vector, extra={**extra, "partition": place.partition})
+        return turn_point(turn, None, vector, extra)
+    return turn_point(turn, place.offset, vector, {**extra, "partition": place.partition})
 
 
 class IndexedTopics(NamedTuple):

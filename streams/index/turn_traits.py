@@ -1,22 +1,40 @@
 """Fields of a turn's point that the ranker reads: made when the turn is indexed, not for every question."""
 
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time
+from functools import lru_cache
+
 from models.events import Turn
 from models.retrieval.event_times import DayInterval, event_interval
 from models.retrieval.fusion import Place
+from models.retrieval.lexical import date_words, terms, terms_of, weights_of, words_in
 from models.retrieval.ranker import CandidateTurn
 from models.retrieval.traits import TurnTraits, speaker_of, traits_of
 from streams.index.between import EPOCH_DAY
 from streams.index.collections import TURNS
 from streams.index.event_points import Payload
+from streams.ports import Point, Vectors
 
 _DAY_MS = 86_400_000
 
 
-def trait_fields(turn: Turn) -> Payload:
+def turn_point(turn: Turn, offset: int | None, vector: Vectors, extra: Payload | None = None) -> Point:
+    """The point of a turn, whose text is cut into words once. See `Collection.point`."""
+    words = words_in(turn.content)
+    found_by = weights_of([*terms_of(words), *_terms_of_day(turn.timestamp.astimezone(UTC).date())])
+    return TURNS.point(turn, offset, vector, extra={**_trait_fields(turn, words), **(extra or {})}, words=found_by)
+
+
+@lru_cache(maxsize=64)
+def _terms_of_day(day: date) -> list[int]:
+    return terms(date_words(datetime.combine(day, time(), UTC)))
+
+
+def _trait_fields(turn: Turn, words: Sequence[str]) -> Payload:
     """`traits`, and `told_from` and `told_to`: the days since 1970 that the turn tells of; None if it tells of none."""
-    told = event_interval(turn.content, turn.timestamp.date())
+    told = event_interval(turn.content, turn.timestamp.date(), words)
     return {
-        "traits": traits_of(turn.content).packed(),
+        "traits": traits_of(turn.content, words).packed(),
         "told_from": told and told.first - EPOCH_DAY,
         "told_to": told and told.last - EPOCH_DAY,
     }
@@ -25,7 +43,8 @@ def trait_fields(turn: Turn) -> Payload:
 def candidate_of(place: Place, payload: Payload) -> CandidateTurn:
     """What the ranker looks at, of a point of a turn; of one without these fields it is made of the text."""
     if not payload.get("traits"):
-        payload = {**payload, **trait_fields(TURNS.event_of(payload))}
+        turn = TURNS.event_of(payload)
+        payload = {**payload, **_trait_fields(turn, words_in(turn.content))}
     first, last = payload.get("told_from"), payload.get("told_to")
     return CandidateTurn(
         place,

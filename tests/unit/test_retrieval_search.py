@@ -3,15 +3,20 @@
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 from qdrant_client import AsyncQdrantClient
 
 from models.events import EpisodeCompressed, SessionName, Turn
+from models.retrieval.lexical import document_vector
+from models.retrieval.traits import traits_of
 from streams.index.between import Between
+from streams.index.collections import TURNS
 from streams.index.hybrid_search import HybridSearch, Scope
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
+from streams.index.turn_traits import turn_point
 from streams.index.user_memory import UserMemory
 from streams.inference.wordllama import WordLlamaEmbedder
 from tests.support.api_doubles import said
@@ -88,6 +93,21 @@ async def test_an_answer_is_found_beside_its_question(memory: Searched) -> None:
 
     assert (await memory.found("Which telescope for the Perseids?"))[:1] == [("s", 4)]
     assert ("s", 5) in await memory.found("Which telescope for the Perseids?")
+
+
+@pytest.mark.parametrize("content", ["Anna: Did you see Bob's boat in May?", "", "日本語 tea " * 900])
+def test_words_are_cut_once_and_are_the_same(content: str) -> None:
+    """A point that is made when a turn is indexed has the words and traits of one that is made of its text alone."""
+    point = turn_point(turn(7, content), None, np.zeros(2, np.float32))
+    words = document_vector(TURNS.words(turn(7, content))) if TURNS.words else None
+
+    assert point.lexical is not None
+    assert words is not None
+    assert (point.lexical.indices.tolist(), point.lexical.values.tolist()) == (
+        words.indices.tolist(),
+        words.values.tolist(),
+    )
+    assert point.payload["traits"] == traits_of(content).packed()
 
 
 async def test_dates_find_what_was_said_then(memory: Searched) -> None:
