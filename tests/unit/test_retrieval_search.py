@@ -95,7 +95,7 @@ async def test_an_answer_is_found_beside_its_question(memory: Searched) -> None:
     assert ("s", 5) in await memory.found("Which telescope for the Perseids?")
 
 
-@pytest.mark.parametrize("content", ["Anna: Did you see Bob's boat in May?", "", "日本語 tea " * 900])
+@pytest.mark.parametrize("content", ["Anna: Did you see Bob's boat in May?", "", "日本語 tea " * 500])
 def test_words_are_cut_once_and_are_the_same(content: str) -> None:
     """A point that is made when a turn is indexed has the words and traits of one that is made of its text alone."""
     point = turn_point(turn(7, content), None, np.zeros(2, np.float32))
