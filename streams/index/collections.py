@@ -127,6 +127,7 @@ SEGMENTS = Collection(
     "segments",
     SegmentCompacted,
     key=lambda segment: f"{session_key(segment.app_id, segment.session_id)}\n{segment.first_turn}-{segment.last_turn}",
+    filters={"turn": lambda segment: segment.last_turn},
 )
 TOPICS = Collection(
     "topics",

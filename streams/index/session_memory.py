@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 from msgspec.structs import replace
 
 from models.errors import AmbiguousApp
-from models.events import DEFAULT_APP, Position, Role, SessionName, TopicChanged, Turn
+from models.events import DEFAULT_APP, Position, Role, SegmentCompacted, SessionName, TopicChanged, Turn
 from models.retrieval.fusion import Place
 from streams.index.between import ALWAYS, Between
-from streams.index.collections import CORRECTIONS, TOPICS, TURNS, RememberedTopic, RememberedTurn, turn_key
+from streams.index.collections import CORRECTIONS, SEGMENTS, TOPICS, TURNS, RememberedTopic, RememberedTurn, turn_key
 from streams.index.event_points import Collection, Payload
 from streams.index.turn_traits import turn_point
 from streams.ports import Condition, Embedder, Point, Vectors, VectorStore, Where
@@ -61,6 +61,10 @@ class SessionVectorMemory:
     async def last_turns(self, session: SessionName, last: int = 10) -> list[RememberedTurn]:
         """The newest turns of the session, oldest first."""
         return (await TURNS.latest(self._store, _of(session), last, by="turn"))[::-1]
+
+    async def segments(self, session: SessionName, last: int) -> list[SegmentCompacted]:
+        """The newest segments of the session, oldest first; each with its latest summary."""
+        return (await SEGMENTS.latest(self._store, _of(session), last, by="turn"))[::-1]
 
     async def newest(
         self, where: Mapping[str, Condition], limit: int, *, by: Literal["event_offset", "turn"] = "event_offset"

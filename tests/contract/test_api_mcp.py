@@ -33,6 +33,7 @@ TOOLS = [
     "search_project",
     "add_project_memory",
     "get_session_history",
+    "get_session_summary",
     "correct_fact",
     "correct_turn",
     "adjust_topic",
@@ -40,7 +41,7 @@ TOOLS = [
     "add_turns",
     "forget",
 ]
-READING = {*TOOLS[:5], "get_session_history"}
+READING = {*TOOLS[:5], "get_session_history", "get_session_summary"}
 MODES = ["auto", "legacy"]
 """The protocol of 2026 without a handshake, and those before it."""
 

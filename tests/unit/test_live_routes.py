@@ -15,6 +15,7 @@ from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, M
 from models.wire.codec import encode
 from streams.api.live.service import page_routes
 from streams.http.health import Api
+from streams.index.collections import SEGMENTS
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.settings.http import TokenRole
@@ -53,7 +54,9 @@ class Watched(LiveServed):
             await self.remember(spoken, topic_of(app, session), [fact], episode, stats)
             modes = [ModeTransition(1, Mode.CRITICAL)]
             board.take_profile(profile(session, app=app, user=user, mode_transitions=modes), at_ms())
-            board.take_segment(segment(session, app=app), at_ms())
+            compacted = segment(session, app=app)
+            board.take_segment(compacted, at_ms())
+            await SEGMENTS.note(self.store, loaded_embedder().dim, [(compacted, 1)])
             board.take_alert(alert(session, f"alert-{app}", app=app, user=user, evidence=[1, 1]), at_ms(), "1" * 32)
         odd = said(7, XSS, app="a", user=XSS, session=ODD)
         await SessionVectorMemory(self.store, loaded_embedder()).add_turns(
@@ -89,6 +92,7 @@ async def test_a_timeline_has_everything_but_text(served: Watched) -> None:
 
     assert (refused.status_code, refused.json()["code"]) == (403, "forbidden_text")
     assert canary("a") not in msgspec.json.encode(masked).decode()
+    assert (shown["segments"][0]["summary"], masked["segments"][0]["summary"]) == (segment().summary, None)
     assert [shown["topics"][0]["title"], shown["facts"][0]["value"], shown["episodes"][0]["summary"]] == [
         f"{canary('a')} canary about pelicans",
         canary("a"),

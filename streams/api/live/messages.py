@@ -166,12 +166,13 @@ class ModeChange(Struct, frozen=True, kw_only=True):
 
 
 class Segment(Struct, frozen=True, kw_only=True):
-    """Turns that became a summary, and what that saved."""
+    """Turns that became a summary, and what that saved; the summary is text."""
 
     first_turn: int
     last_turn: int
     tokens_before: int
     tokens_after: int
+    summary: str | None
 
 
 class TimelineTopic(Struct, frozen=True, kw_only=True):

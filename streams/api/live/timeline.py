@@ -11,7 +11,7 @@ from msgspec import Meta
 from models.events import Mode, ModeTransition, SessionName
 from streams.api.answers import answered
 from streams.api.live.board import LiveBoard
-from streams.api.live.known import KnownAlert
+from streams.api.live.known import MOST_SEGMENTS, KnownAlert
 from streams.api.live.messages import (
     AlertDetail,
     ModeChange,
@@ -115,11 +115,16 @@ class TimelineReader:
             self._users.episodes(row.app_id, row.user_id, limit=MOST_EPISODES),
         )
         alerts = self._board.alerts(session)
+        segments = await self._turns.segments(session, MOST_SEGMENTS) if text else []
+        summaries = {each.first_turn: each.summary for each in segments}
         return Timeline(
             session=row,
             turns=_turns(turns, alerts),
             modes=_modes(self._board.modes(session), {turn.turn: turn.timestamp for turn in turns}),
-            segments=[answered(Segment, each) for each in self._board.segments(session)],
+            segments=[
+                answered(Segment, each, summary=summaries.get(each.first_turn))
+                for each in self._board.segments(session)
+            ],
             topics=[_topic(topic, text=text) for topic in topics],
             facts=[
                 answered(TimelineFact, fact, value=fact.value if text else None)

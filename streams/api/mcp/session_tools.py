@@ -16,7 +16,7 @@ from models.messages.turns import IncomingTurn
 from streams.api.erase.routes import Erase, ErasureAccepted, Erasures
 from streams.api.live.messages import Written
 from streams.api.sessions.changes import AdjustTopic, ChangedTopic, CorrectTurn, GiveFeedback, OfTurn, SessionChanges
-from streams.api.sessions.history import History, HistoryReader, WholeHistory
+from streams.api.sessions.history import History, HistoryReader, SegmentedSession, SessionSegments, WholeHistory
 from streams.api.sessions.turns import OfSession
 from streams.api.users.facts import CorrectedFact, CorrectFact, FactRoutes, OfFact
 from streams.gateway.gateway import AcceptedTurn, Gateway
@@ -74,6 +74,12 @@ def session_tools(
         lines += [] if page.next is None else [f"(ask again with first={page.next})"]
         return ToolResult("\n".join(lines) or NOTHING, page)
 
+    async def get_session_summary(asked: Any) -> ToolResult:
+        known = await _there(history).segments(as_request(SessionSegments, asked))
+        lines = [f"{each.first_turn}-{each.last_turn}: {each.summary}" for each in known.segments]
+        lines += [f"{turn.turn} {turn.role}: {turn.content}"[:SHOWN_CHARS] for turn in known.open_turns]
+        return ToolResult("\n".join(lines) or NOTHING, known)
+
     async def correct_fact(asked: Any) -> ToolResult:
         _require(FactRoutes.correct)
         done = await _there(facts).correct(as_request(OfFact, asked), as_request(CorrectFact, asked))
@@ -94,6 +100,7 @@ def session_tools(
 
     found: dict[Any, Any] = {
         get_session_history: (history, History),
+        get_session_summary: (history, SegmentedSession),
         correct_fact: (facts, CorrectedFact),
         add_turns: (gateway, AddedTurns),
         forget: (erasures, ErasureAccepted),

@@ -24,7 +24,7 @@ from streams.api.projects.messages import AddMemory, BudgetOverrides, BuildConte
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.space import OfProject
 from streams.api.sessions.changes import AdjustTopic, ChangedTopic, CorrectTurn, GiveFeedback, OfTurn, SessionChanges
-from streams.api.sessions.history import HistoryReader, WholeHistory
+from streams.api.sessions.history import HistoryReader, SessionSegments, WholeHistory
 from streams.api.users.facts import CorrectFact, FactRoutes, OfFact
 from streams.api.users.freshness import Freshness
 from streams.api.users.messages import (
@@ -61,7 +61,7 @@ _SOURCES: dict[str, type[Struct]] = {
         for each in (
             *(SearchMemory, UserFacts, AssembleContext, OfProject, SearchProject, BuildContext, AddMemory),
             *(WholeHistory, OfFact, CorrectFact, OfTurn, CorrectTurn, ChangedTopic, AdjustTopic, GiveFeedback),
-            *(IncomingTurn, Erase),
+            *(SessionSegments, IncomingTurn, Erase),
         )
     },
 }
@@ -199,7 +199,10 @@ def tools_of(memory: AskedMemory) -> list[ServedTool]:
     return [*own, *map(_listed, LISTINGS, listings)]
 
 
-_READING = {"search_memory", "get_context", "list_facts", "project_context", "search_project", "get_session_history"}
+_READING = {
+    *("search_memory", "get_context", "list_facts", "project_context", "search_project"),
+    *("get_session_history", "get_session_summary"),
+}
 
 
 def _listed(kind: type[Listing], listing: Any) -> ServedTool:

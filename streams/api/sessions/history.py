@@ -17,7 +17,7 @@ from streams.http.audit import note_given
 from streams.http.problems import Problem
 from streams.http.route import Group
 from streams.http.security import caller
-from streams.index.collections import OF_EVENTS, SEGMENTS
+from streams.index.collections import OF_EVENTS
 from streams.index.session_memory import SessionVectorMemory
 from streams.ports import VectorStore
 
@@ -131,10 +131,10 @@ class HistoryReader:
     async def segments(self, asked: SessionSegments) -> SegmentedSession:
         """Summaries of the session's parts, each of five turns or so, and what was said since the last of them."""
         session = await self._waiting.session(self._turns, asked)
-        newest = await SEGMENTS.latest(self._store, session._asdict(), asked.last, by="event_offset")
-        after = newest[0].last_turn if newest else -1
+        segments = await self._turns.segments(session, asked.last)
+        after = segments[-1].last_turn if segments else -1
         return SegmentedSession(
-            segments=[answered(SegmentAnswer, each) for each in newest[::-1]],
+            segments=[answered(SegmentAnswer, each) for each in segments],
             open_turns=[answered(IndexedTurn, each) for each in await self._turns.turns_after(session, after)],
         )
 

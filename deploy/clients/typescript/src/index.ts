@@ -8,6 +8,8 @@ export type Turn = Schemas["IndexedTurn"];
 export type RecentTurn = Schemas["TurnAnswer"];
 export type Fact = Schemas["FactAnswer"];
 export type Episode = Schemas["EpisodeAnswer"];
+export type Segments = Schemas["SegmentedSession"];
+export type Profile = Schemas["ProfileAnswer"];
 export type Found = Schemas["Found"];
 export type Context = Schemas["AssembledContext"];
 export type Erasure = Schemas["ErasureStanding"];
@@ -193,6 +195,16 @@ export class Memory {
     const after_message = after?.turns.at(-1)?.message_id;
     const query = { last, after_message, timeout_ms: after_message && VISIBLE_WITHIN_MS };
     return this.#ask("GET", `/v1/sessions/${part(sessionId)}/turns`, { query });
+  }
+
+  /** Summaries of a session's parts, each of five turns or so, and what was said since the last of them. */
+  async segments(sessionId: string, { last = 20 } = {}): Promise<Segments> {
+    return this.#ask("GET", `/v1/sessions/${part(sessionId)}/segments`, { query: { last } });
+  }
+
+  /** A session's risk, as it was told last: every five turns, and when it changes; `ApiError` 404 before. */
+  async profile(sessionId: string): Promise<Profile> {
+    return this.#ask("GET", `/v1/sessions/${part(sessionId)}/profile`, { query: {} });
   }
 
   /** Say what is so of a user; an earlier value becomes its history. */

@@ -37,8 +37,14 @@ test("a repeat changes nothing, a long history keeps its order", async () => {
   for (const _ of [1, 2]) await memory.add(long, { userId: "u-1", sessionId: "a/b ..", wait: "visible" });
 
   const turns = await memory.turns("a/b ..", { last: 300 });
+  let short = await memory.segments("a/b ..", { last: 2 });
+  for (let tries = 0; short.segments.length < 2 && tries < 100; tries += 1) {
+    await new Promise((done) => setTimeout(done, 100));
+    short = await memory.segments("a/b ..", { last: 2 });
+  }
 
   assert.deepEqual(turns.map((turn) => turn.content), long.map((each) => each.content));
+  assert.equal(short.segments.at(-1)!.last_turn - short.segments[0]!.first_turn, 9);
 });
 
 test("facts are corrected", async () => {

@@ -230,7 +230,7 @@ export class Session {
         t.state === "gone" ? "" : el("button", { type: "button", onclick: () => rateTopic(this.context, this.name, t) }, "Rate or tag")])),
       table("Facts", ["Category", "Key", "Value", "State"], facts.map((f) => [f.category, f.key, words(f.value), f.active ? "active" : "superseded"])),
       table("Episodes", ["Turns", "Summary"], episodes.map((e) => [`${e.first_turn}–${e.last_turn}`, words(e.summary)])),
-      table("Compacted segments", ["Turns", amount("Tokens before"), amount("after")], segments.map((s) => [`${s.first_turn}–${s.last_turn}`, amount(count(s.tokens_before)), amount(count(s.tokens_after))])));
+      table("Compacted segments", ["Turns", "Summary", amount("Tokens before"), amount("after")], segments.map((s) => [`${s.first_turn}–${s.last_turn}`, words(s.summary), amount(count(s.tokens_before)), amount(count(s.tokens_after))])));
   }
 }
 
@@ -238,4 +238,5 @@ const masked = (detail) => ({
   topics: (detail?.topics ?? []).map((topic) => ({ ...topic, title: null })),
   facts: (detail?.facts ?? []).map((fact) => ({ ...fact, value: null })),
   episodes: (detail?.episodes ?? []).map((episode) => ({ ...episode, summary: null })),
+  segments: (detail?.segments ?? []).map((segment) => ({ ...segment, summary: null })),
 });

@@ -51,6 +51,45 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Turns of a session as one summary; both ends are inside."""
+
+    first_turn: int
+    last_turn: int
+    summary: str
+    summarised_by: str
+    """`extractive`, or the language model."""
+    risk_mean: float
+    key_topics: list[str]
+    started_at: datetime
+    ended_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segments:
+    """A session in short: summaries of its parts, the oldest first, and what was said since."""
+
+    segments: list[Segment]
+    open_turns: list[Turn]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A session's risk, as it was told last."""
+
+    turn_count: int
+    last_turn: int
+    open: bool
+    mode: str
+    """calm, watch, elevated or critical."""
+    score: float
+    peak_risk: float
+    mean_risk: float
+    suspicion: float
+    timestamp: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
     """A fact of a user."""
 

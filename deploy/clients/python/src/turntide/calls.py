@@ -14,7 +14,20 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
-from turntide.answers import Accepted, Added, Context, Episode, Erasure, Fact, FactChange, Found, Turn, read
+from turntide.answers import (
+    Accepted,
+    Added,
+    Context,
+    Episode,
+    Erasure,
+    Fact,
+    FactChange,
+    Found,
+    Profile,
+    Segments,
+    Turn,
+    read,
+)
 from turntide.errors import ApiError, FieldError, NotYet, TurntideError, Unreachable
 
 Message: TypeAlias = Mapping[str, Any]
@@ -187,6 +200,14 @@ class Calls:
         if after and after.turns:
             query |= {"after_message": after.turns[-1].message_id, "timeout_ms": _VISIBLE_WITHIN_MS}
         return read(list[Turn], (yield from self._got(f"/v1/sessions/{_part(session_id)}/turns", query)))
+
+    def segments(self, session_id: str, *, last: int = 20) -> Steps[Segments]:
+        """Summaries of a session's parts, each of five turns or so, and what was said since the last of them."""
+        return read(Segments, (yield from self._got(f"/v1/sessions/{_part(session_id)}/segments", {"last": last})))
+
+    def profile(self, session_id: str) -> Steps[Profile]:
+        """A session's risk, as it was told last: every five turns, and when it changes; `ApiError` 404 before."""
+        return read(Profile, (yield from self._got(f"/v1/sessions/{_part(session_id)}/profile", {})))
 
     def set_fact(
         self, user_id: str, category: Category, key: str, value: str, *, importance: float | None = None

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -41,6 +42,30 @@ def test_what_is_added_is_found(call: Callable[..., Any]) -> None:
     assert call("search", "Alex Oslo", user_id="u-1", since=today + timedelta(2)).turns == []
     assert call("episodes", "u-1") == []
     assert call("end", user_id="u-1") is None
+
+
+def test_a_session_is_read_in_short(memory: Memory) -> None:
+    """Five turns are a segment with a summary, what follows stands as it was said; the profile tells of its risk."""
+    said = [{"role": "user", "content": f"Berth {n} of the marina in Oslo is free."} for n in range(7)]
+    memory.add(said, user_id="u-1", session_id="s-1", wait="visible")
+    until = time.monotonic() + 20.0
+    while not (short := memory.segments("s-1")).segments and time.monotonic() < until:
+        time.sleep(0.1)
+
+    assert [(each.first_turn, each.last_turn) for each in short.segments] == [(0, 4)]
+    assert "marina" in short.segments[0].summary
+    assert [turn.turn for turn in short.open_turns] == [5, 6]
+    while not _profiled(memory, "s-1") and time.monotonic() < until:
+        time.sleep(0.1)
+    assert (memory.profile("s-1").turn_count, memory.profile("s-1").mode) == (5, "calm")
+
+
+def _profiled(memory: Memory, session_id: str) -> bool:
+    try:
+        memory.profile(session_id)
+    except ApiError:
+        return False
+    return True
 
 
 def test_a_repeat_changes_nothing(memory: Memory) -> None:
@@ -135,7 +160,8 @@ def test_answers_are_those_of_the_contract() -> None:
     forms = {
         answers.Accepted: "AcceptedTurn", Turn: "TurnAnswer", Fact: "FactAnswer", Episode: "EpisodeAnswer",
         answers.TurnHit: "TurnHit", answers.EpisodeHit: "EpisodeHit", Found: "Found", Context: "AssembledContext",
-        answers.Erasure: "ErasureStanding",
+        answers.Erasure: "ErasureStanding", answers.Segments: "SegmentedSession", answers.Segment: "SegmentAnswer",
+        answers.Profile: "ProfileAnswer",
     }  # fmt: skip
     for form, name in forms.items():
         has = contract[name]["properties"].keys()
