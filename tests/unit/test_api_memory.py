@@ -183,7 +183,7 @@ async def test_how_near_an_episode_must_be(distance: float | None, found: int) -
     made = Served(policy=PromptPolicy(episode_distance=distance))
     made.users.known_users.append(stats(("s", 0)))
     made.users.known_episodes.append(episode(1, "the user asked about vector databases like pgvector"))
-    asked = {"user_id": "u", "app_id": "a", "query": "vector databases"}
+    asked = {"user_id": "u", "app_id": "a", "query": "vector databases, bread"}
     async with made.client() as client:
         own = await posted(client, "/v1/retrieve", **asked)
         wide = await posted(client, "/v1/retrieve", **asked, max_distance=2.0)
