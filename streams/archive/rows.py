@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Struct
 
 from models.events import RiskPoint
 from models.events.fields import AppId, EventId, SessionId, UserId, about
+from models.retrieval.event_times import DayInterval, event_interval
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -43,6 +44,7 @@ class Rows(Struct, gc=False):
         sizes: Bytes of its value.
         extras: Of the rows that have one, see `Landed`.
         exacts: Likewise.
+        told: Of turns: days that each tells of; made when it is asked for first.
     """
 
     events: list[Struct] = []
@@ -53,6 +55,14 @@ class Rows(Struct, gc=False):
     sizes: list[int] = []
     extras: dict[int, str] = {}
     exacts: dict[int, bytes] = {}
+    told: list[DayInterval | None] = []
+
+    def days_told(self) -> list[DayInterval | None]:
+        """Of turns: days that each tells of."""
+        if len(self.told) != len(self):
+            turns: list[Any] = self.events
+            self.told = [event_interval(turn.content, turn.timestamp.date()) for turn in turns]
+        return self.told
 
     def __len__(self) -> int:
         return len(self.events)

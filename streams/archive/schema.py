@@ -13,7 +13,7 @@ One table per kind of event in the schema `raw`; what analysts read are the view
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from itertools import chain, repeat
 from string import Template
@@ -113,6 +113,10 @@ def _content_bytes(rows: Rows) -> list[int]:
     return sizes
 
 
+def _day_told(rows: Rows, end: int) -> list[date | None]:
+    return [told and date.fromordinal(told[end]) for told in rows.days_told()]
+
+
 def _types(rows: Rows) -> list[str]:
     tags = {kind: tag_of(kind) for kind in set(map(type, rows.events))}
     return [tags[type(event)] for event in rows.events]
@@ -166,12 +170,17 @@ _EXTRA = record_column(
     lambda rows: [rows.extras.get(row) for row in range(len(rows))],
     Meaning("JSON of the fields that the schema does not name.", CONTENT),
 )
+_TOLD = '{} day that the text tells of ("yesterday", "in May"); null: none, put right since, or of an earlier release.'
 _OF_TURNS = (
     record_column(
         "content_exact",
         _BYTES,
         lambda rows: [rows.exacts.get(row) for row in range(len(rows))],
         Meaning("UTF-8 of the text where `content` had to differ from it (U+0000); else null.", CONTENT),
+    ),
+    *(
+        record_column(name, DAY, partial(_day_told, end=end), Meaning(_TOLD.format(which), CONTENT))
+        for end, (name, which) in enumerate((("told_from", "First"), ("told_to", "Last")))
     ),
     record_column("content_bytes", _COUNT, _content_bytes, Meaning("UTF-8 bytes of the text.", BEHAVIOUR, "bytes")),
     _EXTRA,

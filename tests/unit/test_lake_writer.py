@@ -4,7 +4,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,16 @@ def test_nul_hides_no_row(writer: LakeWriter) -> None:
     assert ask(writer, "SELECT count(*) FROM turns WHERE content LIKE 'a%'") == [(1,)]
     assert ask(writer, "SELECT count(*) FROM turns WHERE content < 'b'") == [(1,)]
     assert ask(writer, "SELECT content_exact FROM turns WHERE turn = 0") == [(b"a\x00b",)]
+
+
+def test_turns_have_the_days_that_they_tell_of(writer: LakeWriter) -> None:
+    """Seen from when they were said; of one that names no day none."""
+    texts = ("We met yesterday.", "In May 2023 it rained.", "So what?")
+    writer.land(buffer_of([turn(n, content=text) for n, text in enumerate(texts)]), now=NOW)
+    told = ask(writer, "SELECT timestamp::DATE - told_from, told_from, told_to FROM turns ORDER BY turn")
+
+    assert [each[0] for each in told][::2] == [1, None]
+    assert told[1][1:] == (date(2023, 5, 1), date(2023, 5, 31))
 
 
 def test_views_exist_for_any_duckdb_client(writer: LakeWriter) -> None:
