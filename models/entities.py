@@ -123,6 +123,7 @@ USER: Final = EntityKind(
     emits=(
         Emits(events.EpisodeRequested, topics.REQUESTS),
         Emits(events.FactsRequested, topics.REQUESTS),
+        Emits(events.TopicsRecalled, topics.TURNS),
         Emits(
             events.FactChanged,
             topics.FACTS,

@@ -76,7 +76,7 @@ ACCESS: dict[str, UserAccess] = {
     ),
     "memory": UserAccess(
         reads=(COMMANDS, MEMORY_STATE, DEAD_LETTERS),
-        writes=(*_owned("memory"), COMMANDS, DEAD_LETTERS),
+        writes=(*_owned("memory"), COMMANDS, TURNS, DEAD_LETTERS),  # onto turns.v1 topics of users who come back
         groups=("memory",),
     ),
     "enrich": UserAccess(reads=(REQUESTS,), writes=(COMMANDS, TURNS), groups=("enrich",)),

@@ -8,7 +8,7 @@ from aiokafka import TopicPartition
 from msgspec import Struct
 
 from models.errors import InvalidRecord
-from models.events import DeadLetter, Output
+from models.events import DeadLetter, Output, OutputEvent
 from models.events.topics import COMMANDS, Cleanup, Topic
 from models.session.turn_numbers import INDEX_STAGE
 from models.wire.codec import UNDECODABLE, decode_output
@@ -85,14 +85,14 @@ async def _read_topic(settings: Settings, topic: Topic, before: Mapping[str, End
     return found
 
 
-def _is_beyond(event: Output | DeadLetter, before: Mapping[str, Ends]) -> bool:
+def _is_beyond(event: OutputEvent, before: Mapping[str, Ends]) -> bool:
     """Whether it came of input that is not compared."""
     at = event if isinstance(event, DeadLetter) else event.source
     ends = before.get(at.topic)
     return ends is not None and at.offset >= ends.get(at.partition, 0)
 
 
-def _output(topic: Topic, value: bytes | None) -> Output | DeadLetter | None:
+def _output(topic: Topic, value: bytes | None) -> OutputEvent | None:
     """An output of a fold; None for what others write to `commands.v1`, good or bad, and for what an erasure deleted.
 
     Raises:

@@ -39,7 +39,7 @@ SessionOutput = (
     | AlertChanged
     | JudgementRequested
 )
-Forwarded = UserTurnAdded | UserTurnCorrected | ConversationEnded | ProjectForwarded
+Forwarded = UserTurnAdded | UserTurnCorrected | TopicsKept | ConversationEnded | ProjectForwarded
 """What the sessions role sends to other memories."""
 OutputEvent = SessionOutput | Forwarded | UserOutput | SpaceOutput | ProjectOutput | DeadLetter
 """Everything that a fold emits. It gives a dead letter only where a packed history is damaged."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
-from models.events.base import Control, Output, Speaker
+from models.events.base import Control, Output, Position, Speaker
 from models.events.fields import (
     BEHAVIOUR,
     CONTENT,
     NAMED,
     OPERATIONAL,
     Bytes,
+    EventId,
     EventTime,
     Ratio,
     Share,
@@ -22,9 +23,13 @@ from models.events.fields import (
     TopicId,
     TurnIndex,
     TurnNumber,
+    UserId,
     UtcTime,
     about,
 )
+
+TOPIC_DIMS = 256
+"""Of a topic's embedding: topics are told apart better than with the 64 of the detectors (`lab eval topics`)."""
 
 
 class TopicAdjusted(Control, frozen=True, kw_only=True, tag="topic_adjusted", gc=False):
@@ -75,7 +80,45 @@ class TopicRestored(Control, frozen=True, kw_only=True, tag="topic_restored", gc
     )
 
 
-TopicControl = TopicAdjusted | FeedbackGiven | TopicSummarised | TopicRestored
+class KeptTopic(Struct, frozen=True, kw_only=True, gc=False):
+    """A topic on its way between a session and its user's memory. To another session it takes numbers, never words."""
+
+    topic_id: TopicId
+    created_at: Annotated[UtcTime, about("Event time of its first message.")]
+    last_active_at: Annotated[UtcTime, about("Event time of its latest message or access.")]
+    importance: Annotated[Ratio, about("How important the topic is, 0-1: rated by users, learnt from feedback.")]
+    messages: Annotated[int, about("Messages that joined it.", BEHAVIOUR, ge=0, le=2**53)]
+    accesses: Annotated[int, about("How often a user came to it.", BEHAVIOUR, ge=0, le=2**53)]
+    weight: Annotated[
+        int, about("Messages that its embedding is the mean of; 0: it has none.", BEHAVIOUR, ge=0, le=255)
+    ]
+    embedding: Annotated[
+        list[Annotated[int, Meta(ge=-128, le=127)]],
+        about("Mean of its user messages, 256 dimensions.", CONTENT, max_length=TOPIC_DIMS),
+    ]
+    turns: Annotated[list[int], about("Its turns in the session: first and last number of each run.", BEHAVIOUR)] = []
+    title: Annotated[str, about("Beginning of its first message; empty in another session.", CONTENT)] = ""
+    tags: Annotated[list[str], about("Words that users gave it; none in another session.", CONTENT)] = []
+    summary: Annotated[Summary, about("Its summary; empty in another session.", CONTENT)] = ""
+    summarised_by: SummarisedBy = ""
+
+
+class TopicsKept(Output, frozen=True, kw_only=True, tag="topics_kept"):
+    """A session closed: what was said of its topics since its user's memory was told last, for their retention."""
+
+    topics: Annotated[list[KeptTopic], about("Messages and accesses are those that are new.", CONTENT)]
+
+
+class TopicsRecalled(Control, frozen=True, kw_only=True, tag="topics_recalled", gc=False):
+    """A user came back: the session gets the topics of earlier ones that have not faded."""
+
+    id: EventId
+    user_id: UserId
+    source: Annotated[Position, about("The turn with which the user came back.", OPERATIONAL)]
+    topics: Annotated[list[KeptTopic], about("Highest priority first.", CONTENT, max_length=64)]
+
+
+TopicControl = TopicAdjusted | FeedbackGiven | TopicSummarised | TopicRestored | TopicsRecalled
 
 TopicCause = Literal[
     "started",
@@ -144,3 +187,7 @@ class TopicChanged(Output, frozen=True, kw_only=True, tag="topic_changed"):
     summarised_by: Annotated[SummarisedBy | None, about("What wrote the summary; null as long as there is none.")]
     session_topics: Annotated[int, about("Topics that the session keeps after this change.", BEHAVIOUR)]
     compaction: Annotated[TopicCompaction | None, about("What it packed and cost; null: another cause.", BEHAVIOUR)]
+    released_runs: Annotated[
+        list[int], about("Turns that index and archive alone have: first and last number of each run.", BEHAVIOUR)
+    ] = field(default_factory=list)
+    recalled_messages: Annotated[int, about("Of its messages, those of the user's other sessions.", BEHAVIOUR)] = 0

@@ -39,6 +39,7 @@ from models.events.fields import (
     UtcTime,
     about,
 )
+from models.events.topic import TopicsKept, TopicsRecalled
 
 FactKey = Annotated[str, about(privacy=CONTENT, min_length=1, max_length=64, pattern=r"^[a-z0-9_]+$")]
 """What a fact is about, in snake case: `name`, `location`, `allergy_peanuts`."""
@@ -189,7 +190,14 @@ class FactDeleted(FactCommand, frozen=True, kw_only=True, tag="fact_deleted", gc
 
 
 UserEvent = (
-    UserTurnAdded | UserTurnCorrected | EpisodeSummarised | FactsExtracted | FactEdited | FactDeleted | MemoryModeSet
+    UserTurnAdded
+    | UserTurnCorrected
+    | TopicsKept
+    | EpisodeSummarised
+    | FactsExtracted
+    | FactEdited
+    | FactDeleted
+    | MemoryModeSet
 )
 
 
@@ -304,4 +312,4 @@ class UserMemoryChanged(Output, frozen=True, kw_only=True, tag="user_memory_chan
     memory_mode: UserMode = MemoryMode.ACTIVE
 
 
-UserOutput = FactChanged | UserMemoryChanged | EpisodeCompressed | EpisodeRequested | FactsRequested
+UserOutput = FactChanged | UserMemoryChanged | EpisodeCompressed | EpisodeRequested | FactsRequested | TopicsRecalled

@@ -38,8 +38,11 @@ class TopicPolicy(PolicySection, frozen=True, kw_only=True):
     """Accesses that double the half-life (topic memory, `access_threshold_for_lt`)."""
     min_priority: Ratio = 0.05
     """Above `max_topics`, topics with a lower priority are evicted (topic memory)."""
-    importance: Ratio = 0.5
-    """Of a topic that nobody rated (topic memory, API methods)."""
+    recalled: Annotated[int, Meta(ge=0, le=40)] = 20
+    """Topics of a user that a session gets when the user comes back, those of the highest priority; 0: none is kept
+    when a session ends. A user's memory keeps `most_topics`, each until its priority is below `min_priority`."""
+    importance: Ratio = 1.0
+    """Of a topic that nobody rated: the source's tables begin with a priority of 1 (topic memory, Topic Decay)."""
     feedback_rate: Ratio = 0.2
     """How far one full feedback moves the importance towards 1 or 0."""
     max_messages: Annotated[int, Meta(ge=2, le=50)] = 12

@@ -319,6 +319,8 @@ class _SessionStep:
         self.compact_open_turns()
         if policy.topics.enabled:
             self.state.topics(policy).close(emission)
+            if policy.users.enabled and policy.topics.recalled:
+                emission.topics_kept()
         past, segments = self.state.past_segments.all(), self.state.working_memory.all()
         episode = close_episode(past, segments, head.repeated_topics, policy)
         emission.episode(reason, episode)

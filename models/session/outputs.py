@@ -27,6 +27,7 @@ from models.events import (
     SegmentRequested,
     Slope,
     TopicChanged,
+    TopicsKept,
     Turn,
     TurnNumbered,
     UserTurnAdded,
@@ -41,10 +42,11 @@ from models.risk.windows import ClosedWindow
 from models.session.explain import evidence, explain, explain_judgement
 from models.session.risk import Effects, RiskStep
 from models.session.segments import KeptSegment, PastSegment
-from models.session.topics.decay import half_life, memory_type, priority
+from models.session.topics.recall import take_news
 from models.session.topics.state import Damage, TopicChange
 from models.state import entity
 from models.state.buffer import BufferedTurn
+from models.state.decay import half_life, memory_type, priority
 from models.state.entity import same_fields
 from models.state.transcript import fitting
 from models.text.summary import Summary
@@ -192,8 +194,17 @@ class SessionEmission(entity.Emission[OutputEvent]):
                 summarised_by=None if summary is None else summary.summarised_by,
                 session_topics=len(store.index.slots) - (not change.kept),
                 compaction=change.compaction,
+                released_runs=store.runs(slot),
+                recalled_messages=topic.recalled,
             )
         )
+
+    def topics_kept(self) -> None:
+        """The session closed: its user's memory keeps its topics. One of several users is nobody's."""
+        news = [] if self._head.other_user else take_news(self._state.topics(self._policy))
+        for at in range(0, len(news), _TOPICS_AT_ONCE):
+            topics = news[at : at + _TOPICS_AT_ONCE]
+            self.outputs.append(TopicsKept(**self._common("topics_kept"), topics=topics))
 
     def damage(self, damage: Damage) -> None:
         """A packed history could not be read to its end: what is there of it goes to the dead letters."""
@@ -362,6 +373,7 @@ class SessionEmission(entity.Emission[OutputEvent]):
         return common
 
 
+_TOPICS_AT_ONCE = 16
 _OF_CONVERSATION = ("first_turn", "last_turn", "turn_count", "started_at")
 _OF_EPISODE = (*_OF_CONVERSATION, "peak_risk", "mean_risk", "mode")
 _OF_PROFILE = (*_OF_EPISODE[1:], "duplicate_turns", "late_turns")

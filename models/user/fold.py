@@ -34,6 +34,8 @@ from models.events import (
     Position,
     RequestedTurn,
     Role,
+    TopicsKept,
+    TopicsRecalled,
     UserErased,
     UserErasure,
     UserEvent,
@@ -55,6 +57,7 @@ from models.user.fact import FactChange, FactProvenance
 from models.user.state import UserState, UserTurn, runs
 
 _RULES: Final = "rules"
+_RECALLED_IN: Final = 64
 _RESULTS: Final = 16
 """Of the last commands, which the memory tells of."""
 
@@ -76,6 +79,8 @@ def fold(state: UserState, event: UserEvent | UserErasure, position: Position, p
             step.summarised(event)
         case FactsExtracted():
             step.extracted(event)
+        case TopicsKept():
+            step.topics_kept(event)
         case UserDeed():
             step.by_hand(event)
         case UserSessionErased():
@@ -115,6 +120,8 @@ class _UserStep(Emission[UserOutput]):
         if place.offset <= head.seen.get(place.partition, -1):
             return
         head.seen[place.partition] = place.offset
+        if head.mode is not MemoryMode.OFF:
+            self._recall(turn)
         if head.mode is not MemoryMode.ACTIVE:
             self._emit_progress(turn.session_id)
             return
@@ -128,6 +135,28 @@ class _UserStep(Emission[UserOutput]):
         self._ask_for_episodes(turn.session_id)
         self._state.release()
         self._emit_progress(turn.session_id)
+
+    def _recall(self, turn: UserTurnAdded) -> None:
+        """Give a session the topics of earlier ones, once: with the first turn after one of them ended."""
+        head = self._head
+        if turn.session_id in head.recalled_in:
+            return
+        if topics := self._state.topics.living(turn.session_id, turn.timestamp):
+            head.recalled_in = [*head.recalled_in, turn.session_id][-_RECALLED_IN:]
+            common = self.common("topics_recalled", turn.session_id)
+            common["source"] = turn.source
+            self.outputs.append(TopicsRecalled(**common, topics=topics))
+
+    def topics_kept(self, closed: TopicsKept) -> None:
+        """A session ended: its topics are the user's until they fade."""
+        head, place = self._head, closed.source
+        offset, known = head.told.get(place.partition, (-1, []))
+        if place.offset < offset or (place.offset == offset and closed.id in known):
+            return
+        head.told[place.partition] = (place.offset, [*(known if place.offset == offset else ()), closed.id])
+        head.recalled_in = [each for each in head.recalled_in if each != closed.session_id]
+        if head.mode is MemoryMode.ACTIVE:
+            self._state.topics.keep(closed.session_id, closed.topics, closed.timestamp)
 
     def summarised(self, answer: EpisodeSummarised) -> None:
         """Turn the turns of an answered request into an episode."""
@@ -199,6 +228,8 @@ class _UserStep(Emission[UserOutput]):
             else:
                 self._head.waiting.remove(place)
         state.release()
+        state.topics.erase(session_id)
+        self._head.recalled_in = [each for each in self._head.recalled_in if each != session_id]
         self._emit_facts(state.facts.erase(session_id, erased.started_at, erased.ended_at, at=erased.timestamp))
         # Under no session's name: who forgets this one elsewhere must not lose how far the user is.
         self._emit_progress("")

@@ -6,6 +6,7 @@
 | `t0` … | turns at hand, one each, in a ring; no bytes where the turn was erased | by its turn |
 | `f:<category>/<digest of the key>` | facts (`memory.facts`) | when one changes |
 | `r` | the latest retractions (`memory.facts`) | with each |
+| `k:<topic>` | topics between sessions (`user.topics`) | when a session with it ends |
 
 All parts of one batch are written together, so they always fit each other.
 """
@@ -22,6 +23,7 @@ from models.policy import Policy
 from models.state.entity import CountParts, EntityState, Read, decoder, encode
 from models.user.fact import LAYOUT
 from models.user.facts import Facts
+from models.user.topics import UserTopics
 
 _RING = 2_048
 """More than any policy keeps (`UserPolicy.most_turns`); fixed, so that another policy finds the same places."""
@@ -49,6 +51,10 @@ class UserHead(Struct, array_like=True):
     results: list[CommandResult] = []
     """Of the last commands."""
     mode: MemoryMode = MemoryMode.ACTIVE
+    recalled_in: list[str] = []
+    """Sessions that have the user's topics and did not end since, the latest last."""
+    told: dict[int, tuple[int, list[str]]] = {}
+    """Partition of `turns.v1` → offset of the last record that closed sessions of the user, and what it told."""
 
     @property
     def compressed(self) -> int:
@@ -79,6 +85,7 @@ class UserState(EntityState[UserHead]):
 
     Attributes:
         facts: The upper tier.
+        topics: What the user's sessions were about.
     """
 
     layout = LAYOUT
@@ -89,6 +96,7 @@ class UserState(EntityState[UserHead]):
         super().__init__(key, read, policy)
         self._policy = policy.users
         self.facts = Facts(self.parts, policy.users.facts)
+        self.topics = UserTopics(self.parts, policy.topics)
 
     @staticmethod
     def figures(head: UserHead, count: CountParts) -> tuple[int, ...]:  # noqa: ARG004 - the head says it

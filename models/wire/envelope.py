@@ -11,7 +11,7 @@ from functools import cache
 from msgspec import Struct
 
 from models.entities import REGISTRY, TOPIC_OF, entity_key
-from models.events import DeadLetter, Output, Turn, UnnumberedTurn
+from models.events import DeadLetter, Output, TopicsRecalled, Turn, UnnumberedTurn
 
 _TURNS = {Turn: "turn", UnnumberedTurn: "unnumbered_turn"}
 Headers = list[tuple[str, bytes]]
@@ -54,7 +54,7 @@ def headers_for(event: Struct) -> Headers:
     return list(constant)
 
 
-def key_of(event: Output | DeadLetter) -> bytes | None:
+def key_of(event: Output | TopicsRecalled | DeadLetter) -> bytes | None:
     """Key of the record that carries an output: its entity's, and behind it which of the entity's records it is."""
     if isinstance(event, DeadLetter):
         return event.key

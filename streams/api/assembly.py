@@ -133,7 +133,7 @@ def memory_api(
     facts, mode = FactRoutes(users, deeds), ModeRoutes(deeds, SpaceCommands(commands, apps))
     history = HistoryReader(scoped, turns, archive, waiting, keep_turns=keep_turns, shown=shown)
     changes = SessionChanges(turns, topics, scoped, writer, archive)
-    topic_reader = TopicReader(topics, policy.topics, waiting)
+    topic_reader = TopicReader(topics, policy.topics, waiting, archive, shown=shown)
     routes = (
         *served_routes(*listings, facts, mode, reader, sessions, history, topic_reader, changes),
         *project_routes(project_reader, command_routes),

@@ -7,8 +7,9 @@ between, and an archive that is made, moved or upgraded meanwhile is found at th
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -16,6 +17,12 @@ from models.errors import ConfigurationError
 from models.events import SessionName, Turn
 from streams.settings import Settings
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from streams.archive.inputs import ArchivedMessage
+
+_Found = TypeVar("_Found")
 _AT_ONCE = 2
 """Each has an engine of its own: some 50 MB."""
 _COLUMNS = ("user_id", "turn", "role", "content", "timestamp", "project_id", "risk", "message_id", "corrected_at")
@@ -51,19 +58,40 @@ class ArchivedTurns:
         Raises:
             StoreUnavailable: It cannot be read.
         """
+
+        def read(lake: DuckDBPyConnection) -> list[ArchivedTurn]:
+            found = lake.execute(_SQL, [*session, first, limit])
+            names = [column[0] for column in found.description or ()]
+            return [_turn(session, dict(zip(names, row, strict=True))) for row in found.fetchall()]
+
+        return await self._reading(read)
+
+    async def of_topic(self, session: SessionName, topic_id: str) -> list[ArchivedMessage] | None:
+        """Messages of a topic of a session and of those that merged into it, in order of time; None: no archive.
+
+        Raises:
+            StoreUnavailable: It cannot be read.
+        """
+
+        def read(lake: DuckDBPyConnection) -> list[ArchivedMessage]:
+            from streams.archive.inputs import messages_of  # noqa: PLC0415 - likewise
+
+            return messages_of(lake, session, topic_id)
+
+        return await self._reading(read)
+
+    async def _reading(self, read: Callable[[DuckDBPyConnection], list[_Found]]) -> list[_Found] | None:
+        def reading_it() -> list[_Found] | None:
+            from streams.archive.catalog import paths_of, reading  # noqa: PLC0415 - loads an engine, for few questions
+
+            try:
+                with reading(paths_of(self._settings)) as lake:
+                    return read(lake)
+            except ConfigurationError:
+                return None
+
         async with self._room:
-            return await asyncio.to_thread(self._read, session, first, limit)
-
-    def _read(self, session: SessionName, first: int, limit: int) -> list[ArchivedTurn] | None:
-        from streams.archive.catalog import paths_of, reading  # noqa: PLC0415 - loads an engine, for few questions
-
-        try:
-            with reading(paths_of(self._settings)) as lake:
-                found = lake.execute(_SQL, [*session, first, limit])
-                names = [column[0] for column in found.description or ()]
-                return [_turn(session, dict(zip(names, row, strict=True))) for row in found.fetchall()]
-        except ConfigurationError:
-            return None
+            return await asyncio.to_thread(reading_it)
 
 
 def _turn(session: SessionName, row: dict[str, Any]) -> ArchivedTurn:

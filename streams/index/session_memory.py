@@ -1,8 +1,9 @@
 """Vector memory of sessions: turns as points, found again by likeness (risk memory, layer 4), and their topics."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -17,6 +18,10 @@ from streams.index.turn_traits import turn_point
 from streams.ports import Condition, Embedder, Point, Vectors, VectorStore, Where
 
 _LARGEST_TURN = _LARGEST_OFFSET = 2**53
+_MOST_PARTS = 64
+"""Sessions of one topic that are read …"""
+_MOST_SUMMARIES = 3
+"""… and the latest summaries that are given together."""
 _NEAR_TURNS = 8
 """Numbers this near are read in one go, with what lies between them: a call costs more than a few turns."""
 
@@ -155,6 +160,11 @@ async def forget_older(
     await asyncio.gather(*deletions)
 
 
+def _within(runs: Sequence[int]) -> Iterator[int]:
+    """Numbers of runs that are given by their first and last."""
+    return chain.from_iterable(range(first, last + 1) for first, last in zip(runs[::2], runs[1::2], strict=True))
+
+
 def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Lowest and highest number of each run of numbers that are near each other.
 
@@ -202,6 +212,7 @@ class TopicMemory:
     | … and left more than `keep_turns` turns ago | goes: not one of its turns is in the store any more |
     | a topic of a session that was forgotten | as if evicted; the session's new topics have the later events |
     | a turn that the store no longer has | is missing in the history; the archive has it |
+    | a topic that came back with its user | has title, summary and messages of all its sessions, found by its id |
 
     A turn that is `forgotten_after` older than the active topic is of a life of the session that was forgotten.
     """
@@ -241,6 +252,7 @@ class TopicMemory:
         active = next((n for n, topic in enumerate(kept) if topic.active), None)
         if active is not None:
             kept[active] = await self._with_turns_after(kept[active], newest[0].turn)
+        kept = await asyncio.gather(*map(self._whole, kept))
         return IndexedTopics(sorted(kept, key=lambda topic: topic.last_active_at, reverse=True), since)
 
     async def gone(self, session: SessionName, found: IndexedTopics, limit: int) -> list[RememberedTopic]:
@@ -276,21 +288,61 @@ class TopicMemory:
             where |= {"kept": 1, "event_offset": (found.since, _LARGEST_OFFSET)}
         kept = {topic.topic_id: topic for topic in found.kept}
         # How long the active topic goes on, its point does not say.
-        near = await TOPICS.nearest(
-            self._store, self._embedder, query, where, top_k if between is ALWAYS else self._keep_turns
-        )
-        told = [replace(kept.get(topic.topic_id) or _as_gone(topic), similarity=score) for topic, score in near]
-        return [each for each in told if between.meets(each.created_at, each.last_active_at)][:top_k]
+        most = top_k if between is ALWAYS else self._keep_turns
+        near = await TOPICS.nearest(self._store, self._embedder, query, where, most)
+        if came_back := [topic for topic in found.kept if topic.recalled_messages]:
+            ids = tuple(topic.topic_id for topic in came_back)
+            elsewhere: Where = {"app_id": came_back[0].app_id, "user_id": came_back[0].user_id, "topic_id": ids}
+            near += await TOPICS.nearest(self._store, self._embedder, query, elsewhere, most)
+        best: dict[str, RememberedTopic] = {}
+        for topic, score in sorted(near, key=lambda hit: -hit[1]):
+            told = kept.get(topic.topic_id) or _as_gone(topic)
+            best.setdefault(topic.topic_id, replace(told, similarity=score))
+        return [each for each in best.values() if between.meets(each.created_at, each.last_active_at)][:top_k]
 
     async def app_of(self, session_id: str) -> str | None:
         """As `SessionVectorMemory.app_of`: a topic is of turns."""
         return await self._turns.app_of(session_id)
 
     async def messages(self, topic: RememberedTopic, *, include_packed: bool) -> list[RememberedTurn]:
-        """The topic's messages that the store has, in order of time."""
-        numbers = [*topic.active_turns, *(topic.packed_turns if include_packed else ())]
-        found = await self._turns.turns_numbered(SessionName(topic.app_id, topic.session_id), numbers)
-        return sorted(found, key=lambda turn: (turn.timestamp, turn.turn))
+        """The topic's messages that the store has, in order of time; without packed ones those at hand.
+
+        Of a topic that came back with its user, what was at hand when the session before ended is at hand.
+        """
+        parts = await self.parts(topic)
+        if include_packed:
+            named = [(each, [*each.active_turns, *each.packed_turns, *_within(each.released_runs)]) for each in parts]
+        else:
+            others = sorted((each for each in parts if each is not topic), key=lambda each: each.last_active_at)
+            named = [(each, each.active_turns) for each in (*others[-1:], topic)]
+        found = await asyncio.gather(
+            *[self._turns.turns_numbered(SessionName(each.app_id, each.session_id), turns) for each, turns in named]
+        )
+        return sorted(chain.from_iterable(found), key=lambda turn: (turn.timestamp, turn.turn))
+
+    async def parts(self, topic: RememberedTopic) -> list[RememberedTopic]:
+        """The topic in the sessions of its user, where it began first; in its own one as it is."""
+        if not topic.recalled_messages:
+            return [topic]
+        where = {"app_id": topic.app_id, "user_id": topic.user_id, "topic_id": topic.topic_id}
+        found = await TOPICS.latest(self._store, where, _MOST_PARTS)
+        others = [_as_gone(each) for each in found if each.session_id != topic.session_id]
+        return sorted([*others, topic], key=lambda each: (each.recalled_messages, each.last_active_at))
+
+    async def _whole(self, topic: RememberedTopic) -> RememberedTopic:
+        """A topic that came back with the title, summaries and tags that it has elsewhere."""
+        if not topic.recalled_messages:
+            return topic
+        parts = await self.parts(topic)
+        summaries = [each.summary for each in parts if each.summary]
+        written_by = [each.summarised_by for each in parts if each.summary]
+        return replace(
+            topic,
+            title=next((each.title for each in parts if each.title), ""),
+            summary="\n".join(summaries[-_MOST_SUMMARIES:]) or None,
+            summarised_by=written_by[-1] if written_by else None,
+            tags=list(dict.fromkeys(tag for each in parts for tag in each.tags)),
+        )
 
     async def _with_turns_after(self, topic: RememberedTopic, turn: int) -> RememberedTopic:
         """The active topic with the turns that no event has named."""

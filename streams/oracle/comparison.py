@@ -165,7 +165,8 @@ def by_topic(*oracles: Replayed) -> dict[str, dict[str, OutputEvent]]:
     sorted_out: dict[str, dict[str, OutputEvent]] = {topic.name: {} for topic in OUTPUT_TOPICS}
     for oracle in oracles:
         for event in oracle.outputs.values():
-            sorted_out[TOPIC_OF[type(event)].name][event.id] = event
+            if (topic := TOPIC_OF[type(event)].name) in sorted_out:  # what goes back to `turns.v1` is an input there
+                sorted_out[topic][event.id] = event
     return sorted_out
 
 

@@ -19,7 +19,7 @@ from faust.types import TP
 
 from models.entities import REGISTRY, TOPIC_OF
 from models.errors import TurntideError
-from models.events import OutputEvent, Position
+from models.events import Control, OutputEvent, Position
 from models.events.topics import COMMANDS, Topic
 from models.partition.log_fold import LogFold, PartitionFolded, Parts, Placed, folded_offset
 from models.policy import Policy
@@ -265,6 +265,8 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
                 place = partition
                 if topic == self._commands and key is not None:
                     place = await self.producer.partition_of(topic, key)
+                elif isinstance(event, Control):
+                    place = event.source.partition  # where the session's turns stand, however their producer partitions
                 by_place.setdefault((topic, place), []).append(Record(key, encode(event), self._headers(event)))
         if by_place:
             await self.write(self.producer, by_place)

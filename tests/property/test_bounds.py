@@ -1,7 +1,7 @@
 """Of every kind of entity: what the largest policies make of the largest events is below what the topics take."""
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -36,6 +36,26 @@ def place(number: int) -> Position:
     return Position("t" * 249, number % 1_000, 2**53 - 1_000 + number // 1_000)
 
 
+def kept_topics(n: int, at: datetime) -> Iterator[events.KeptTopic]:
+    """As many as one event has, each as large as it can be."""
+    for each in range(16):
+        yield events.KeptTopic(
+            topic_id=f"{n % 5}-{each}{'t' * 30}",
+            created_at=at,
+            last_active_at=at,
+            importance=0.9123456789012345,
+            messages=2**40,
+            accesses=2**40,
+            weight=255,
+            embedding=[-128] * 256,
+            turns=[2**52 + run for run in range(128)],
+            title=text(n, 400),
+            tags=[text(n, 64)] * 16,
+            summary=text(n, 2_810),
+            summarised_by=ESCAPED * 256,
+        )
+
+
 def user_script(_policy: Policy) -> Script:
     """Turns of ever other sessions, and of facts as many as an answer may have, each another value every time."""
     ids: Any = {"app_id": APP_ID, "user_id": WIDE * 256}
@@ -53,6 +73,10 @@ def user_script(_policy: Policy) -> Script:
             )
             for k in range(64)
         ]
+        session_id = f"{WIDE * 250}{n:06d}"
+        yield events.TopicsKept(
+            **ids, id=f"{n}", session_id=session_id, timestamp=at, source=place(n), topics=list(kept_topics(n, at))
+        )
         back = [events.Retraction(category=FactCategory.CONSTRAINT, key="k" * 64, value=text(n, 400))]
         yield events.FactsExtracted(
             **ids, timestamp=at, facts=facts, retractions=back, session_id=ESCAPED * 999, extracted_by=ESCAPED * 999

@@ -139,6 +139,7 @@ def parts_of(world: World) -> set[str]:
         names |= {f"{'tp' if block.packed_bytes else 'th'}{slot}.{block.number}" for block in topic.blocks}
         names |= {f"ty{slot}"} if store.summary(slot) else set()
         names |= {f"te{slot}"} if store.embedding(slot) else set()
+        names |= {f"tr{slot}"} if store.runs(slot) else set()
     return names
 
 

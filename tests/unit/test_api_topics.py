@@ -13,8 +13,8 @@ from qdrant_client import AsyncQdrantClient
 from models.events import FeedbackGiven, TopicAdjusted
 from models.policy import Policy
 from models.session.topics.conversation_topics import ConversationTopics
-from models.session.topics.decay import half_life, memory_type
 from models.state.buffer import BufferedTurn
+from models.state.decay import half_life, memory_type
 from streams.api.sessions.topics import TopicReader, TopicStats
 from streams.api.sessions.turns import Waiting
 from streams.api.users.messages import After

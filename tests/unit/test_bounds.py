@@ -117,7 +117,7 @@ def test_real_sessions_stay_below_the_bounds(policy: Policy) -> None:
     kept = {part.rstrip(".0123456789") for entity, parts in table.entities.items() if entity for part in parts}
     unjudged = set() if policy.escalation.model_in_force else {"e"}
 
-    assert kept | {"b", "s", "v", "e"} == {"head", "b", "s", "v", "e", "t", "ti", "te", "tm", "ty", "tp", "n"}
+    assert kept | {"b", "s", "v", "e"} == {"head", "b", "s", "v", "e", "t", "ti", "te", "tm", "ty", "tp", "tr", "n"}
     assert {part[0] for result in results for parts in result.changed.values() for part in parts} >= {
         *"hbsven"
     } - unjudged

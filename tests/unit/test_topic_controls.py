@@ -29,7 +29,7 @@ def feedback(talk: Talk, value: float, **fields: object) -> None:
 
 def two_topics(turn: int = 0) -> tuple[Talk, str, str]:
     """A session of two topics, and their ids; the second is active."""
-    talk = Talk()
+    talk = Talk(importance=0.5)
     first = talk.ask(0, "first", turn=turn)[-1].topic_id
     second = talk.ask(1, "second")[-1].topic_id
     return talk, first, second

@@ -6,7 +6,7 @@ import pytest
 
 from models.events import Role
 from models.policy.topic import TopicPolicy
-from models.session.topics.decay import half_life, memory_type
+from models.state.decay import half_life, memory_type
 from tests.support.fields import assert_fields
 from tests.support.topic_driver import Talk, between, causes, when
 
@@ -21,7 +21,7 @@ def test_first_message_starts_a_topic() -> None:
 
     assert_fields(started, cause="started", title="What are the key features?", active=True, kept=True)
     assert ([0], [], 1, 0) == (started.active_turns, started.packed_turns, started.message_count, started.access_count)
-    assert_fields(started, importance=0.5, memory_type="short-term", half_life_days=1.0, summary=None)
+    assert_fields(started, importance=1.0, memory_type="short-term", half_life_days=1.0, summary=None)
 
 
 @pytest.mark.parametrize(
@@ -212,9 +212,9 @@ def test_access_refreshes_the_timer() -> None:
     """Four days of silence, a message, four days of silence: it is kept, and its half-life counts from the message."""
     talk = Talk(active_bonus=0)
     talk.ask(0, "the one", metadata={"importance": 1.0})
-    crowd(talk)
+    crowd(talk, metadata={"importance": 0.5})
     talk.ask(0, timestamp=when(4))
-    crowd(talk, timestamp=when(4))
+    crowd(talk, timestamp=when(4), metadata={"importance": 0.5})
     talk.ask(1, timestamp=when(8))
 
     assert "the one" in talk.titles

@@ -159,7 +159,7 @@ async def test_a_restored_topic_is_found_again_whatever_its_id(session: IndexedS
     name, at = '_1 "x"\n/\\', NOON + timedelta(minutes=12)
     said = [RestoredMessage(turn=0, role=Role.USER, content="x", timestamp=NOON)]
     session.put(TopicRestored(session_id="s", timestamp=at, topic_id=name, title="Old", created_at=NOON,
-                              importance=0.5, access_count=3, messages=said))  # fmt: skip
+                              importance=1.0, access_count=3, messages=said))  # fmt: skip
     await session.index()
     topic = await session.memory.topic(S, name)
     assert topic is not None

@@ -86,7 +86,7 @@ def pack_history(store: TopicStore, slot: int, older: Sequence[BufferedTurn], em
     if last and last.messages < policy.block_messages and last.json_bytes < policy.block_bytes:
         before, damage = store.read_block(slot, last)
         if damage is not None:
-            topic.released += len(damage.turns)
+            store.release(slot, damage.turns)
             emit.damage(damage)
         merged = in_time_order([*before, *older])
         store.remove_block(slot, last)
@@ -102,7 +102,7 @@ def release_oldest(store: TopicStore, slot: int) -> list[int]:
     ):
         turns = store.block_turns(slot, packed[0])
         store.remove_block(slot, packed[0])
-        topic.released += len(turns)
+        store.release(slot, turns)
         released += turns
     return released
 

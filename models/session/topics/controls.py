@@ -12,11 +12,12 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from models.events import FeedbackGiven, TopicAdjusted, TopicControl, TopicRestored, TopicSummarised
+from models.events import FeedbackGiven, TopicAdjusted, TopicControl, TopicRestored, TopicsRecalled, TopicSummarised
 from models.events.base import NAME_CHARS
 from models.policy.topic import TopicPolicy
 from models.session.topics.compaction import SENTENCE_CHARS, pack_history, release_oldest
 from models.session.topics.conversation_topics import ConversationTopics, title_of
+from models.session.topics.recall import recall
 from models.session.topics.state import Announcer, TopicChange, TopicState, TopicSummary, in_time_order
 from models.state.buffer import BufferedTurn, encode_turn
 from models.text.summary import EXTRACTIVE
@@ -47,6 +48,8 @@ def take_control(topics: ConversationTopics, event: TopicControl, moment: Moment
             _replace_summary(topics, event, emit)
         case TopicRestored():
             _restore(topics, event, moment, emit)
+        case TopicsRecalled():
+            recall(topics, event.topics, moment.now, emit)
 
 
 def _adjust(topics: ConversationTopics, event: TopicAdjusted, emit: Announcer) -> None:

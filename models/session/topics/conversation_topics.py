@@ -31,11 +31,11 @@ from numpy.typing import NDArray
 from models.events import Role, TopicCause
 from models.policy.topic import TopicPolicy
 from models.session.topics.compaction import compact_if_due, release_oldest, take_into_summary, unpack_history
-from models.session.topics.decay import priority
 from models.session.topics.matching import TopicVectors
 from models.session.topics.state import Announcer, TopicChange, TopicState
 from models.session.topics.store import TopicStore
 from models.state.buffer import BufferedTurn, encode_turn
+from models.state.decay import priority
 from models.state.parts import Parts
 from models.text.summary import Passage
 
@@ -126,6 +126,7 @@ class ConversationTopics:
 
     def _put(self, slot: int, message: CountedMessage, *, learn: bool) -> None:
         topic, turn = self.store.touch(slot), message.turn
+        topic.title = topic.title or title_of(turn.content, self.policy.title_chars)
         encoded = message.encoded
         if len(turn.content) > self.policy.message_chars:
             encoded = encode_turn(structs.replace(turn, content=self._cut(turn.content)))
@@ -242,6 +243,7 @@ def merge(store: TopicStore, vectors: TopicVectors, slot: int, other: int, emit:
     if taken is not None:
         take_into_summary(store, slot, [Passage(taken.text)])
     _add_up(topic, gone, store.policy)
+    store.put_runs(slot, store.runs(other))
     vectors.merge(slot, other)
     release_oldest(store, slot)
     store.remove(other)
@@ -254,6 +256,7 @@ def _add_up(topic: TopicState, gone: TopicState, policy: TopicPolicy) -> None:
     topic.importance = max(topic.importance, gone.importance)
     topic.message_count += gone.message_count
     topic.access_count += gone.access_count
+    topic.title = topic.title or gone.title
     topic.released += gone.released
     topic.tags = list(dict.fromkeys([*topic.tags, *gone.tags]))[: policy.tags]
     # Unpacked messages are packed again: kept at hand, they would grow with every merge and never be compacted.

@@ -11,11 +11,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from models.events.topic import TOPIC_DIMS
 from models.session.topics.store import TopicStore
 from models.state.vectors import quantise
 
-TOPIC_DIMS: Final = 256
-"""Dimensions kept: topics are told apart better than with the 64 of the detectors (`turntide lab eval topics`)."""
 MEMORY: Final = 8
 """Messages after which the mean moves no slower: a matter that drifts is followed."""
 _FIRST_ROWS: Final = 4
@@ -60,6 +59,11 @@ class TopicVectors:
     def learn(self, slot: int, vector: NDArray[np.float32]) -> None:
         """Let a user's message move its topic's embedding."""
         self._move(slot, vector, 1)
+
+    def take(self, slot: int, embedding: bytes) -> None:
+        """Give a topic the embedding that it had elsewhere."""
+        self._store.put_embedding(slot, embedding)
+        self._rows = None
 
     def merge(self, slot: int, other: int) -> None:
         """Let another topic's embedding move one, each by its weight; the other is forgotten."""

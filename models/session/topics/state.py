@@ -7,6 +7,7 @@
 | `tm3.0` … | its messages at hand, one each | by its message |
 | `te3` | its embedding (`topic_vectors`) | by a user's message of it |
 | `ty3` | its summary | by a compaction |
+| `tr3` | which turns it released, in runs | by a compaction |
 | `tp3.0` … | its packed history, in blocks (`packing`) | by a compaction, or never again |
 
 So a turn writes its message and its topic's counts, never the history. A block that is unpacked is marked as at hand
@@ -15,9 +16,9 @@ and stays where it is, to be read when it is asked for: unpacking writes nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -27,6 +28,10 @@ from models.state.buffer import BufferedTurn
 
 PREFIX = "t"
 """Every part of topic memory; no other part's name begins so. They outlive the session's end."""
+
+
+RUNS: Final = 64
+"""Of the turns that a topic released, the latest; the archive knows the others."""
 
 
 class TopicIndex(Struct, array_like=True):
@@ -67,6 +72,11 @@ class TopicState(Struct, array_like=True):
     released: int = 0
     """Messages that left the history for the archive."""
     tags: list[str] = []
+    recalled: int = 0
+    """Messages of the user's other sessions."""
+    told_messages: int = 0
+    """Messages and accesses that the user's memory knows of."""
+    told_accesses: int = 0
 
     @property
     def packed(self) -> list[BlockRef]:
@@ -137,6 +147,31 @@ class Announcer(Protocol):
     def damage(self, damage: Damage) -> None:
         """Something of a packed history could not be read."""
         ...
+
+
+def runs_of(turns: Iterable[int]) -> list[int]:
+    """Turn numbers as runs: first and last number of each.
+
+    >>> runs_of([3, 1, 2, 9])
+    [1, 3, 9, 9]
+    """
+    return joined([number for turn in turns for number in (turn, turn)], [])
+
+
+def joined(runs: Sequence[int], others: Sequence[int]) -> list[int]:
+    """Runs of numbers, with others; the last `RUNS` of them.
+
+    >>> joined([0, 3, 8, 8], [7, 7, 4, 4, 12, 12])
+    [0, 4, 7, 8, 12, 12]
+    """
+    found: list[int] = []
+    both = [*runs, *others]
+    for first, last in sorted(zip(both[::2], both[1::2], strict=True)):
+        if found and first <= found[-1] + 1:
+            found[-1] = max(found[-1], last)
+        else:
+            found += (first, last)
+    return found[-2 * RUNS :]
 
 
 def in_time_order(messages: Iterable[BufferedTurn]) -> list[BufferedTurn]:

@@ -19,6 +19,8 @@ from models.session.topics.state import (
     TopicSummary,
     entry_of,
     in_time_order,
+    joined,
+    runs_of,
 )
 from models.state.buffer import BufferedTurn, decode_turn
 from models.state.parts import Parts
@@ -34,6 +36,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode_index = msgspec.msgpack.Decoder(TopicIndex).decode
 _decode_topic = msgspec.msgpack.Decoder(TopicState).decode
 _decode_block = msgspec.msgpack.Decoder(PackedBlock).decode
+_decode_runs = msgspec.msgpack.Decoder(list[int]).decode
 _decode_summary = msgspec.msgpack.Decoder(TopicSummary).decode
 
 
@@ -97,7 +100,7 @@ class TopicStore:
             self._drop(f"tm{slot}.{number}")
         for block in topic.blocks:
             self._drop(f"tp{slot}.{block.number}")
-        for name in (f"t{slot}", f"te{slot}", f"ty{slot}"):
+        for name in (f"t{slot}", f"te{slot}", f"ty{slot}", f"tr{slot}"):
             self._drop(name)
         self.index.slots.remove(slot)
         self._index_touched = True
@@ -187,14 +190,15 @@ class TopicStore:
 
     def unpack_block(self, slot: int, block: BlockRef) -> Damage | None:
         """Bring a block's messages to hand; what is damaged of it is lost to the topic."""
-        topic, packed = self.touch(slot), self.packed_block(slot, block)
+        self.touch(slot)
+        packed = self.packed_block(slot, block)
         block.at_hand = True
         if _is_whole(packed):
             return None
         _, damage = _whole_entries(packed)
         if damage is None:
             return None
-        topic.released += len(damage.turns)
+        self.release(slot, damage.turns)
         whole, _ = self.read_block(slot, block)
         if whole:
             block.messages = len(whole)
@@ -202,6 +206,21 @@ class TopicStore:
         else:
             self.remove_block(slot, block)
         return damage
+
+    def runs(self, slot: int) -> list[int]:
+        """Turns that were released: first and last number of each run."""
+        data = self._parts.get(f"tr{slot}")
+        return [] if data is None else _decode_runs(data)
+
+    def put_runs(self, slot: int, runs: Sequence[int]) -> None:
+        """Add to them."""
+        if runs:
+            self._put(f"tr{slot}", _encode(joined(self.runs(slot), runs)))
+
+    def release(self, slot: int, turns: Sequence[int]) -> None:
+        """Messages left for index and archive."""
+        self.touch(slot).released += len(turns)
+        self.put_runs(slot, runs_of(turns))
 
     def remove_block(self, slot: int, block: BlockRef) -> None:
         """Let a block go."""

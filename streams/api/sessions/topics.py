@@ -10,22 +10,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
+from models.events import SessionName
 from models.events.fields import Identifier
 from models.policy.topic import TopicPolicy
-from models.session.topics.decay import MemoryType, half_life, memory_type
+from models.state.decay import MemoryType, half_life, memory_type
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
 from streams.api.sessions.turns import ReadSession, SimilarTurns, Waiting
 from streams.api.users.messages import between
+from streams.archive.history import ArchivedTurns
 from streams.http.audit import note_given
 from streams.http.problems import Problem
 from streams.http.route import Group
-from streams.index.collections import RememberedTopic
+from streams.http.security import caller
+from streams.index.collections import RememberedTopic, RememberedTurn
 from streams.index.session_memory import TopicMemory
+
+if TYPE_CHECKING:
+    from streams.archive.inputs import ArchivedMessage
 
 _TOPICS = Group("topics", "What a session is about.", prefix="/v1/sessions/{session_id:path}")
 _WithGone = Annotated[bool, Meta(description="Also topics that were evicted or merged into another.")]
@@ -121,15 +127,26 @@ class TopicReader:
         memory: What is indexed.
         policy: Half-lives.
         waiting: Holds requests back until a turn is visible.
+        archive: Messages that the index gave up; None: nowhere.
+        shown: How the index shows a text: what it masks is not read in the archive either.
         now: The clock that ages are measured by.
     """
 
     def __init__(
-        self, memory: TopicMemory, policy: TopicPolicy, waiting: Waiting, *, now: Callable[[], datetime] = now_utc
+        self,
+        memory: TopicMemory,
+        policy: TopicPolicy,
+        waiting: Waiting,
+        archive: ArchivedTurns | None = None,
+        *,
+        shown: Callable[[str], str] = str,
+        now: Callable[[], datetime] = now_utc,
     ) -> None:
         self._memory = memory
         self._waiting = waiting
         self._policy = policy
+        self._archive = archive
+        self._shown = shown
         self._now = now
 
     @_TOPICS.get("/topics", "list_topics", audits="text_read")
@@ -162,12 +179,28 @@ class TopicReader:
 
     @_TOPICS.get("/messages", "list_topic_messages", audits="text_read")
     async def history(self, asked: TopicHistory) -> list[TimedMessage]:
-        """Every message of a topic that is still indexed, in order of time; the archive has those before."""
+        """Every message of a topic, in order of time: from the index, and what that gave up from the archive.
+
+        Raises:
+            StoreUnavailable: The index or the archive does not answer.
+        """
         found = await self._found(asked)
         if found is None:
             return []
         turns = await self._memory.messages(found, include_packed=asked.include_packed)
-        return [TimedMessage(turn.role, turn.content, turn.timestamp.timestamp()) for turn in turns]
+        messages = {(each.session_id, each.turn): _timed(each) for each in turns}
+        if asked.include_packed and len(messages) < found.message_count and caller().may_read(found.app_id):
+            messages = {**await self._archived(found), **messages}
+        return sorted(messages.values(), key=lambda message: message.timestamp)
+
+    async def _archived(self, topic: RememberedTopic) -> dict[tuple[str, int], TimedMessage]:
+        """What the archive has of a topic, by session and turn; nothing where there is none."""
+        found: dict[tuple[str, int], TimedMessage] = {}
+        for part in await self._memory.parts(topic) if self._archive is not None else ():
+            session = SessionName(part.app_id, part.session_id)
+            for each in await self._archive.of_topic(session, part.topic_id) or ():  # type: ignore[union-attr]
+                found[part.session_id, each.turn] = _timed(each, self._shown)
+        return found
 
     @_TOPICS.get("/stats", "get_topic_statistics", audits="text_read")
     async def stats(self, asked: OfTopic) -> TopicStats:
@@ -202,6 +235,10 @@ class TopicReader:
     def _answers(self, topics: Sequence[RememberedTopic]) -> list[TopicAnswer]:
         now = self._now()
         return [_answer(topic, self._policy, now) for topic in topics]
+
+
+def _timed(said: RememberedTurn | ArchivedMessage, shown: Callable[[str], str] = str) -> TimedMessage:
+    return TimedMessage(said.role, shown(said.content), said.timestamp.timestamp())
 
 
 def _unknown_topic() -> Problem:
