@@ -16,7 +16,7 @@ from jobs.shared.role_api import EXIT_PENDING, CommandContext, RequestTooLargeEr
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events.project_items import ProjectEpisode
 from models.project.files import read, written
-from models.project.saved import FILES, Batch, SavedMessage, SavedProject, batches
+from models.project.saved import FILES, Batch, SavedMessage, SavedProject, batches, with_messages
 from streams.api.projects.answers import EXPORT_FORMAT, EXPORT_VERSION, ExportPage
 from streams.embedded.project_folder import read_folder, replace_file
 
@@ -106,23 +106,23 @@ def exported(role: CommandContext) -> tuple[SavedProject, bool]:
     Raises:
         StoreUnavailable: The role answers in another form.
     """
-    items: dict[str, list[Any]] = {name: [] for name in _FIELDS}
-    messages: dict[str, list[SavedMessage]] = {}
+    items: dict[str, Any] = {name: [] for name in _FIELDS}
+    said: dict[str, dict[int, SavedMessage]] = {}
     revisions: set[int] = set()
     for kind in _KINDS:
         after = ""
         while True:
-            page = _page(role.ask("export_project_items", kind=kind, after=after).body)
+            page = _page(role.ask("export_project_items", kind=kind, after=after, originals=True).body)
             revisions.add(page.revision)
             for name in _FIELDS:
                 items[name] += getattr(page, name)
-            for said in page.messages:
-                at_hand = msgspec.convert(said, SavedMessage, from_attributes=True)
-                messages.setdefault(said.session_id, []).append(at_hand)
+            for each in page.messages:
+                message = msgspec.convert(each, SavedMessage, from_attributes=True)
+                said.setdefault(each.session_id, {})[each.turn] = message
             after = page.next
             if not after:
                 break
-    return SavedProject(**items, messages=messages), len(revisions) == 1
+    return with_messages(SavedProject(**items), said), len(revisions) == 1
 
 
 def _page(body: dict[str, Any]) -> ExportPage:

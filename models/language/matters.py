@@ -1,4 +1,4 @@
-"""Dates, sums and places: a matter has one of each at a time, and what is said later counts. English, by rules.
+"""Dates, sums, places, durations: a matter has one of each at a time, and what is said later counts. English, by rules.
 
 A sentence names its matter ("the launch moved to May"), or revises the last value of its kind: "no, May 14 instead".
 """
@@ -12,12 +12,12 @@ from models.text.tables import PatternTables
 
 _MONTHS = PatternTables("words").word_set("MONTHS")
 _RE = PatternTables("matters_patterns", words={"MONTH": _MONTHS}).section("matters")
-_KINDS = {"date": _RE.DATE, "cost": _RE.MONEY, "place": _RE.PLACE, "number": _RE.NUMBER}
+_KINDS = {"date": _RE.DATE, "cost": _RE.MONEY, "place": _RE.PLACE, "duration": _RE.DURATION, "number": _RE.NUMBER}
 _WORD = re.compile(r"\d[\d.,]*|[^\W\d]{3}")
 
 
 class StatedValue(NamedTuple):
-    """A date, sum or place, where it stands, and what it is compared by: "14 Feb" is "February 14th"."""
+    """A date, sum, place or duration, where it stands, and what it is compared by: "14 Feb" is "February 14th"."""
 
     kind: str
     start: int
@@ -27,7 +27,7 @@ class StatedValue(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def value_in(sentence: str) -> StatedValue | None:
-    """The first date, sum or place; a bare number only where there is no other."""
+    """The first date, sum, place or duration; a bare number only where there is no other."""
     for kind, pattern in _KINDS.items():
         found = pattern.search(sentence)
         if found and found[0].lower() not in TECHNOLOGIES:
@@ -47,7 +47,7 @@ def matter_of(sentence: str) -> str:
     found = None if value is None else _RE.OF.fullmatch(sentence, 0, value.start)
     if value is None or found is None or value.kind == "number":
         return ""
-    if value.kind == "place" and _RE.ENDS.match(sentence, value.end) is None:
+    if value.kind in {"place", "duration"} and _RE.ENDS.match(sentence, value.end) is None:
         return ""
     named = found.groupdict()
     what = next(named[name] for name in ("what", "noted", "moved", "does") if named[name]).lower().removesuffix(" date")

@@ -179,7 +179,10 @@ class ConsolidationPolicy(PolicySection, frozen=True, kw_only=True):
     after_days: Annotated[float, Meta(ge=0, le=10_000)] = 30.0
     """Memories older than this may be archived (`consolidationThresholdDays`) …"""
     archive_below: Ratio = 0.3
-    """… if importance × decay factor is below this."""
+    """… if importance × decay factor is below this …"""
+    stays_in_force: tuple[MemoryType, ...] = (MemoryType.DECISION,)
+    """… and they are of none of these types, or do not hold any longer (not in the source: it archives decisions that
+    still hold)."""
     step_memories: Annotated[int, Meta(ge=10, le=10_000)] = 200
     """Looked at with one event, so that no event takes long; the next ones go on."""
     named: Annotated[int, Meta(ge=0, le=1_000)] = 200

@@ -3,7 +3,8 @@
 | a memory | then |
 |---|---|
 | whose stored decay factor is off by `decay_change` | it is brought up to date |
-| made, and neither said again nor put right, before `after_days`; importance × decay below `archive_below` | archived |
+| neither made, said again nor put right since `after_days`; importance × decay below `archive_below` | archived |
+| … of a type of `stays_in_force`, which holds | stays |
 | one of more than `long_term.most` | the weakest of each shard go, archived ones first |
 
 Archived memories stay, are found only if asked for, and come back by hand or when they are said again.
@@ -26,6 +27,7 @@ from models.project.kept_memories import decay_at
 from models.project.long_term import LongTerm
 from models.project.shards import StoredMemory
 from models.project.store import SHARDS
+from models.project.validity import is_valid
 from models.project.work import Work
 from models.state.entity import same_fields
 
@@ -58,7 +60,8 @@ def _look_at(kept: StoredMemory, long_term: LongTerm, run: Consolidation, policy
     run.looked_at += 1
     factor = decay_at(memory, now, policy.long_term)
     old = max(memory.created_at, memory.updated_at) < now - timedelta(days=rules.after_days)
-    archived = memory.archived or (old and memory.importance * factor < rules.archive_below)
+    in_force = memory.type in rules.stays_in_force and is_valid(memory, now)
+    archived = memory.archived or (old and not in_force and memory.importance * factor < rules.archive_below)
     off = abs(factor - memory.decay_factor) >= rules.decay_change
     if off or archived != memory.archived:
         long_term.decayed(kept, factor, archived=archived)

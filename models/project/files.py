@@ -9,7 +9,7 @@ Each file is an array. Names are the source's: camelCase, `metadata` and `conver
 | a conversation | `recentTurns`: numbers of the turns at hand; `recentMessages`: their texts, where they are known |
 | a conversation | `pendingFacts`: facts of it that wait to be promoted |
 | `conversations.json` | an entry with the id "" has pending facts of conversations that are no longer kept |
-| a chunk | how many messages are in it; their texts are in the archive, not here |
+| a chunk | `messageCount`; `messages`: the originals, where they are known and it was not merged |
 
 Fields that do not hold are left out, embeddings too: they are made anew. What is written and read is equal, item by
 item. All files are read and checked before anything is given back, so nothing is imported by half.
@@ -70,7 +70,7 @@ _NESTED: dict[type, dict[str, _Path]] = {
 _BESIDE: dict[type, frozenset[str]] = {
     ProjectMemory: frozenset({"metadata.embedding"}),
     ProjectEpisode: frozenset({"type", "metadata.embedding"}),
-    ConversationChunk: frozenset(),
+    ConversationChunk: frozenset({"messages"}),
     ProjectConversation: frozenset({"projectId", "recentMessages", "pendingFacts"}),
     PendingFact: frozenset({"promoted"}),
 }
@@ -103,7 +103,11 @@ def written(project: SavedProject, project_id: str) -> dict[str, str]:
         MEMORIES: list(map(_marked, project.memories)),
         EPISODES: [{**_marked(each), "type": "episode"} for each in project.episodes],
         CONVERSATIONS: conversations,
-        CHUNKS: list(map(_marked, project.chunks)),
+        CHUNKS: [
+            _marked(each)
+            | ({"messages": msgspec.to_builtins(said)} if (said := project.originals.get(each.id)) else {})
+            for each in project.chunks
+        ],
     }
     return {name: _text(array) for name, array in arrays.items()}
 
@@ -125,7 +129,8 @@ def read(files: Mapping[str, str]) -> SavedProject:
         conversations=[each.as_a(ProjectConversation) for each in real],
         chunks=[each.as_a(ConversationChunk) for each in items[CHUNKS]],
         pending=[fact for each in items[CONVERSATIONS] for fact in each.pending()],
-        messages={str(each.item["id"]): said for each in real if (said := each.messages())},
+        messages={str(each.item["id"]): said for each in real if (said := each.messages("recentMessages"))},
+        originals={str(each.item["id"]): said for each in items[CHUNKS] if (said := each.messages("messages"))},
     )
     require_sound(project)
     return project
@@ -242,9 +247,9 @@ class _Read(NamedTuple):
         facts, where = self._list("pendingFacts", dict[str, Any]), f"{self.file}, item {self.number}, pendingFacts"
         return [_converted(f"{where} {number}", fact, PendingFact) for number, fact in enumerate(facts, start=1)]
 
-    def messages(self) -> list[SavedMessage]:
-        """Messages at hand, of a conversation."""
-        return self._list("recentMessages", SavedMessage)
+    def messages(self, name: str) -> list[SavedMessage]:
+        """Messages at hand, of a conversation, or those of a chunk."""
+        return self._list(name, SavedMessage)
 
     def _list(self, name: str, kind: type[_Item]) -> list[_Item]:
         return _checked(f"{self.file}, item {self.number}, {name}", self.item.get(name, []), list[kind])  # type: ignore[valid-type]

@@ -5,7 +5,7 @@
 | decisions of one subject; preferences of one user and subject | rivals: the newer supersedes the older |
 | … of which one or both are denials | rivals if one denies what the other says: "no MongoDB" leaves "PostgreSQL" |
 | … that were said at the same moment | no rivals: one message may decide two things of a subject |
-| a decision, constraint, goal or fact of a date, sum or place, with another value of the same (`matters`) | rivals |
+| any decision, constraint, goal, fact of a date, sum, place, duration, with another value (`matters`) | rivals |
 | other constraints, goals, facts; entities, procedures | never rivals: several of one subject hold side by side |
 | any two that cannot both be followed (`stance.contradicting`), valid at once | contradict, and both stay valid |
 | … but preferences of different users | nothing |
@@ -39,8 +39,8 @@ from models.project.validity import is_valid
 SUPERSEDING: Final = frozenset({MemoryType.DECISION, MemoryType.PREFERENCE})
 """Types of which a newer memory of the same subject closes the older one."""
 _VALUED: Final = (MemoryType.DECISION, MemoryType.CONSTRAINT, MemoryType.GOAL, MemoryType.FACT)
-"""Types that can each say which date, sum or place something has."""
-_OF_ONE_VALUE = re.compile(r"\b(?:date|place|cost|deadline|budget)\b")
+"""Types that can each say which date, sum, place or duration something has."""
+_OF_ONE_VALUE = re.compile(r"\b(?:date|place|cost|duration|deadline|budget)\b")
 """Subjects of which several statements cannot hold side by side."""
 
 

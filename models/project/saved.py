@@ -72,6 +72,8 @@ class SavedProject(Struct, frozen=True, kw_only=True):
     pending: list[PendingFact] = []
     messages: dict[str, list[SavedMessage]] = {}
     """Conversation → its messages at hand, as far as they are known."""
+    originals: dict[str, list[SavedMessage]] = {}
+    """Chunk → the messages it was made of, as far as they are known: for readers, no import sends them."""
 
     @property
     def count(self) -> int:
@@ -80,14 +82,31 @@ class SavedProject(Struct, frozen=True, kw_only=True):
 
 
 def saved_of(view: ProjectView, said: Mapping[str, Mapping[int, SavedMessage]]) -> SavedProject:
-    """A project as it is now, by id, with those of the messages that are at hand (conversation → turn → message)."""
+    """A project as it is now, by id, with its messages (`with_messages`)."""
+    items: dict[str, Any] = {name: [each for _, each in sorted(getattr(view, name).items())] for name in _FILE_OF}
+    return with_messages(SavedProject(**items), said)
+
+
+def with_messages(project: SavedProject, said: Mapping[str, Mapping[int, SavedMessage]]) -> SavedProject:
+    """The project with those of the messages (conversation → turn → message) that are at hand or in its chunks."""
     at_hand = {
         each.id: [texts[turn] for turn in each.recent if turn in texts]
-        for each in view.conversations.values()
+        for each in sorted(project.conversations, key=lambda each: each.id)
         if (texts := said.get(each.id))
     }
-    items: dict[str, Any] = {name: [each for _, each in sorted(getattr(view, name).items())] for name in _FILE_OF}
-    return SavedProject(**items, messages={name: messages for name, messages in sorted(at_hand.items()) if messages})
+    originals = {each.id: originals_of(each, said.get(each.conversation_id, {})) for each in project.chunks}
+    return msgspec.structs.replace(
+        project,
+        messages={name: messages for name, messages in at_hand.items() if messages},
+        originals={name: messages for name, messages in originals.items() if messages},
+    )
+
+
+def originals_of(chunk: ConversationChunk, said: Mapping[int, SavedMessage]) -> list[SavedMessage]:
+    """The messages of a chunk, in order; of one that was merged none (project memory, Chunk Compression)."""
+    if chunk.first_number != chunk.last_number:
+        return []
+    return [said[turn] for turn in sorted(said) if chunk.first_turn <= turn <= chunk.last_turn]
 
 
 Batch = dict[str, list[ProjectItem | ImportedMessage]]

@@ -120,18 +120,18 @@ def memory_api(
         policy=policy.prompts,
         at_end=at_end,
     )
+    waiting, masker = reader.waiting, masker_of(policy.masking, personal=policy.masking.at_index)
+    shown = str if masker is None else masker.text
+    history = HistoryReader(scoped, turns, archive, waiting, keep_turns=keep_turns, shown=shown)
     projects, accesses = ProjectMemories(scoped, embedder, policy.projects, reads=reads), AccessRecorder(commands)
     project_reader = ProjectReader(
-        projects, turns, accesses.record, policy.projects, tokens=token_counter(http.token_counter)
+        projects, turns, history, accesses.record, policy.projects, tokens=token_counter(http.token_counter)
     )
     command_routes = ProjectCommandRoutes(project_reader, project_commands(commands, projects))
     listings = [each(scoped) for each in LISTINGS]
     sessions = SessionReader(turns, users, topic_prefix=topic_prefix, waiting=reader.waiting)
-    waiting, masker = reader.waiting, masker_of(policy.masking, personal=policy.masking.at_index)
-    shown = str if masker is None else masker.text
     deeds = user_commands(commands, users)
     facts, mode = FactRoutes(users, deeds), ModeRoutes(deeds, SpaceCommands(commands, apps))
-    history = HistoryReader(scoped, turns, archive, waiting, keep_turns=keep_turns, shown=shown)
     changes = SessionChanges(turns, topics, scoped, writer, archive)
     topic_reader = TopicReader(topics, policy.topics, waiting, archive, shown=shown)
     routes = (

@@ -14,8 +14,8 @@
 
 It folds what is said by the same function as the memory role (`models.project.fold.fold`) and answers from the same
 view. A new session on the folder goes on where the last one was flushed; files of which its policy would lose
-something are refused. They do not keep which sentences a key moment was still waiting for, nor messages beyond those
-at hand. One process writes a folder at a time.
+something are refused. They do not keep which sentences a key moment was still waiting for, nor messages of chunks that
+were merged. One process writes a folder at a time.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ from models.policy import Policy
 from models.policy.project import ContextPolicy, ProjectPolicy
 from models.project.fold import FoldedProject
 from models.project.rendering import ContextRequest, accessed, render
-from models.project.saved import SavedMessage, SavedProject, batches, losses, saved_of
+from models.project.saved import SavedMessage, SavedProject, batches, losses, originals_of, saved_of
 from models.project.view import ProjectView
 from models.retrieval.context_window import BuiltContext, ContextMessage, TokenCounter, query_of
 from models.retrieval.relevance import RetrievalFilters, RetrievalQuery, RetrievedItem
@@ -184,6 +184,11 @@ class MemorySystem:
         self._note(accessed(found))
         return found
 
+    def messages_of(self, chunk_id: str) -> list[SavedMessage]:
+        """The messages that a chunk was made of; none of one that is not there, or was merged with another."""
+        chunk = self.view.chunks.get(chunk_id)
+        return [] if chunk is None else originals_of(chunk, self._messages.get(chunk.conversation_id, {}))
+
     # --- upkeep
 
     def consolidate(self) -> ProjectConsolidated | None:
@@ -226,6 +231,9 @@ class MemorySystem:
             saved = self._folder.read()
             self._loaded = FoldedProject(_APP, self._name, Policy(projects=self._policy))
             self._messages = {name: {each.turn: each for each in said} for name, said in saved.messages.items()}
+            for chunk in saved.chunks:
+                said = {each.turn: each for each in saved.originals.get(chunk.id, [])}
+                self._messages.setdefault(chunk.conversation_id, {}).update(said)
             try:
                 self._restore(saved)
             except ConfigurationError:
@@ -270,8 +278,11 @@ class MemorySystem:
         ]
 
     def _forget_messages(self) -> None:
-        """Let go of texts of messages that are not at hand any longer."""
+        """Let go of texts of messages that are neither at hand nor in a chunk that was not merged."""
         at_hand = {each.id: set(each.recent) for each in self.view.conversations.values()}
+        for chunk in self.view.chunks.values():
+            said = originals_of(chunk, self._messages.get(chunk.conversation_id, {}))
+            at_hand.setdefault(chunk.conversation_id, set()).update(each.turn for each in said)
         self._messages = {
             name: kept
             for name, said in self._messages.items()

@@ -260,15 +260,14 @@ class Served:
         self.apps = Apps()
         self.erasures = Erasures()
         self.projects = Projects()
-        project_reader = ProjectReader(
-            self.projects, self.turns, self.projects.record, self.projects.policy.projects, now=self.projects.clock
-        )
-        commands = ProjectCommandRoutes(project_reader, project_commands(self.projects, self.projects))
         self.reader = MemoryReader(
             self.users, self.turns, self.search, episode_distance=0.7, apps=AppContext(self.apps), **more
         )
         facts = FactRoutes(self.users, user_commands(self.users, self.users))
         history = HistoryReader(scoped, self.turns, None, self.reader.waiting, keep_turns=1_000)
+        reads = self.turns, history, self.projects.record, self.projects.policy.projects
+        project_reader = ProjectReader(self.projects, *reads, now=self.projects.clock)
+        commands = ProjectCommandRoutes(project_reader, project_commands(self.projects, self.projects))
         changes, forget = (
             SessionChanges(self.turns, self.topics, scoped, self.users, None),
             ErasureRoutes(self.erasures, self.turns),

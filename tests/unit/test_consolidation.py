@@ -45,6 +45,18 @@ def test_old_and_faded_memories_are_archived() -> None:
     assert 0.48 < project.memory(important).decay_factor < 0.5
 
 
+def test_decisions_in_force_are_not_archived() -> None:
+    """However long ago; one that another superseded is."""
+    project = Project()
+    before, in_force = [
+        project.say(f"We use {name}.", day, "database") for day, name in enumerate(("Oracle", "SQLite"))
+    ]
+    project.now += 400 * DAY
+    run, _ = consolidated(project)
+
+    assert ([before], False) == (run.archived_ids, project.memory(in_force).archived)
+
+
 def test_a_restored_memory_stays_for_a_while() -> None:
     """And one that is said again comes back."""
     project = Project()

@@ -11,7 +11,7 @@ from models.errors import BudgetTooSmall, ConfigurationError
 from models.events.ids import sortable_id
 from models.policy.project import ConsolidationPolicy, LongTermPolicy, NarrativePolicy, ProjectPolicy, ShortTermPolicy
 from models.project.files import written
-from models.project.saved import FILES, MEMORIES, SavedProject
+from models.project.saved import CHUNKS, FILES, MEMORIES, SavedProject
 from models.text.words import estimate_tokens
 from streams.embedded.project_session import MemorySystem
 from tests.support.api_projects import SAID
@@ -101,7 +101,12 @@ def test_a_long_conversation_over_a_restart_has_its_chunks(tmp_path: Path) -> No
             second.add_message("user", f"Zebra number {number} eats grass of the plain.")
     (chunk,) = second.view.chunks.values()
 
+    file = json.loads((tmp_path / CHUNKS).read_text())
+    said = [each.content for each in system(tmp_path).messages_of(chunk.id)]
+
     assert (chunk.messages, chunk.first_turn, chunk.last_turn) == (10, 0, 9)
+    assert [each["content"] for each in file[0]["messages"]] == said
+    assert (10, True) == (len(said), "iraffe" in said[0])
     assert "giraffe" in chunk.summary.lower()
 
 
@@ -132,17 +137,18 @@ def test_a_damaged_file_is_said_when_it_is_first_needed(tmp_path: Path) -> None:
 
 
 def test_consolidation_archives_what_is_old_and_weak(tmp_path: Path) -> None:
-    """By the session's clock, with what it saved; the memory stays in the files."""
+    """By the session's clock, with what it saved; the memory stays in the files, and a decision in force in use."""
     clock = Clock()
     with system(tmp_path, clock, policy=ProjectPolicy(consolidation=ConsolidationPolicy(archive_below=0.3))) as memory:
         talk(memory)
+        memory.add_message("user", "The timeout is 30 minutes.")
         clock.now += timedelta(days=200)
         done = memory.consolidate()
     kept = json.loads((tmp_path / MEMORIES).read_text())
 
     assert done is not None
     assert (done.memories_archived, done.tokens_reclaimed > 0) == (1, True)
-    assert [each["archived"] for each in kept] == [True]
+    assert {each["type"]: each["archived"] for each in kept} == {"decision": False, "fact": True}
 
 
 def test_what_makes_no_sense(tmp_path: Path) -> None:
@@ -225,13 +231,14 @@ def test_a_consolidation_goes_to_its_end(tmp_path: Path) -> None:
     assert (done.memories_looked_at, done.memories_archived) == (1_500, 1_500)
 
 
-def test_only_messages_at_hand_are_held(tmp_path: Path) -> None:
-    """What became a chunk is let go: a long session does not grow by every message."""
-    memory = system(tmp_path)
+def test_messages_of_merged_chunks_are_let_go(tmp_path: Path) -> None:
+    """A long session does not grow by every message: held are those at hand and of unmerged chunks."""
+    memory = system(tmp_path, policy=ProjectPolicy(short_term=ShortTermPolicy(max_chunks=2)))
     memory.start_conversation()
     for number in range(60):
         memory.add_message("user", f"Giraffe number {number} eats leaves of tall trees.")
     (conversation,) = memory.view.conversations.values()
 
     assert [each.turn for each in memory.saved().messages[conversation.id]] == conversation.recent
-    assert sum(map(len, memory._messages.values())) == len(conversation.recent)
+    assert sum(map(len, memory._messages.values())) == len(conversation.recent) + 10
+    assert [0, 10] == [len(memory.messages_of(chunk_id)) for chunk_id in sorted(memory.view.chunks)]

@@ -137,6 +137,16 @@ class ConversationAnswer(Struct, frozen=True, kw_only=True):
     recent_messages: list[TurnAnswer]
 
 
+class ChunkAnswer(Struct, frozen=True, kw_only=True):
+    """A chunk with the messages it was made of."""
+
+    chunk: ConversationChunk
+    messages: list[TurnAnswer]
+    """In order of number."""
+    missing: int
+    """How many of them neither the index nor the archive has: released, erased, or not landed yet."""
+
+
 class Episodes(Struct, frozen=True, kw_only=True):
     """Episodes in order of time."""
 
@@ -212,4 +222,4 @@ class ExportPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     conversations: list[ProjectConversation] = []
     pending: list[PendingFact] = []
     messages: list[TurnAnswer] = []
-    """Messages at hand of the conversations, as far as they are indexed."""
+    """Of conversations those at hand; of chunks, where they were asked for, those they were made of."""

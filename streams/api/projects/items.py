@@ -13,6 +13,7 @@ from streams.api.answers import answered
 from streams.api.projects.answers import (
     MAX_PAGE,
     ArcAnswer,
+    ChunkAnswer,
     ConversationAnswer,
     Conversations,
     Edge,
@@ -71,6 +72,12 @@ class ListConversations(OfProject, frozen=True, kw_only=True):
     """A request for conversations."""
 
     limit: _Limit = 100
+
+
+class OfChunk(OfProject, frozen=True, kw_only=True):
+    """A request about one chunk."""
+
+    chunk_id: Annotated[ItemName, Meta(description="As its conversation has it.")]
 
 
 class ListEpisodes(OfProject, frozen=True, kw_only=True):
@@ -162,6 +169,16 @@ class ProjectItems(OfReader):
         found = conversation_of(view, asked.conversation_id)
         said = await self._reader.messages(named, found)
         return ConversationAnswer(conversation=found, chunks=chunks_of(view, found.id), recent_messages=said)
+
+    @PROJECTS.get("/chunks/{chunk_id}", "get_conversation_chunk", audits="text_read")
+    async def chunk(self, asked: OfChunk) -> ChunkAnswer:
+        """A chunk of a conversation, with the messages it was made of, from the index or the archive."""
+        named = AskedProject(asked)
+        found = (await self._reader.view(named)).chunks.get(asked.chunk_id)
+        if found is None:
+            raise no_such("chunk", "conversations/{conversation_id}")
+        said = await self._reader.originals(named, found)
+        return ChunkAnswer(chunk=found, messages=said, missing=max(0, found.messages - len(said)))
 
     @PROJECTS.get("/episodes", "list_project_episodes", audits="text_read")
     async def episodes(self, asked: ListEpisodes) -> Episodes:

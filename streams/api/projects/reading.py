@@ -7,8 +7,8 @@ from http import HTTPStatus
 from msgspec import structs
 
 from models.errors import BudgetTooSmall
-from models.events import SessionName
-from models.events.project_items import ProjectConversation, ProjectMemory
+from models.events import Role, SessionName
+from models.events.project_items import ConversationChunk, ProjectConversation, ProjectMemory
 from models.policy.project import ContextPolicy, ProjectPolicy
 from models.project.kept_memories import decay_at
 from models.project.rendering import ContextRequest, accessed, render
@@ -31,6 +31,7 @@ from streams.api.projects.messages import (
     found_item,
 )
 from streams.api.projects.space import PROJECTS, AskedProject, OfProject, no_such
+from streams.api.sessions.history import HistoryReader
 from streams.api.users.messages import TurnAnswer
 from streams.http.problems import Problem, invalid_field
 from streams.index.project_memory import ProjectMemories, retrieved
@@ -45,6 +46,7 @@ class ProjectReader:
     Args:
         projects: As indexed.
         turns: Messages at hand.
+        history: Those of chunks, in the index or the archive.
         record: Hears what was retrieved of an app's project (`AccessRecorder.record`); nobody waits for it.
         policy: Defaults of retrieval and of the context window.
         now: The clock: what recency counts from.
@@ -55,6 +57,7 @@ class ProjectReader:
         self,
         projects: ProjectMemories,
         turns: SessionVectorMemory,
+        history: HistoryReader,
         record: Callable[[str, str, Iterable[str]], None],
         policy: ProjectPolicy,
         *,
@@ -63,6 +66,7 @@ class ProjectReader:
     ) -> None:
         self.projects = projects
         self._turns = turns
+        self._history = history
         self._record = record
         self._tokens = tokens
         self.policy = policy
@@ -144,6 +148,26 @@ class ProjectReader:
             for turn in await self._turns.turns_numbered(SessionName(asked.app_id, each.id), each.recent)
             if turn.app_id == asked.app_id
         ]
+
+    async def originals(self, asked: AskedProject, *chunks: ConversationChunk) -> list[TurnAnswer]:
+        """Messages that chunks were made of, in order of number, as far as the index or the archive has them.
+
+        Raises:
+            StoreUnavailable: One of the two does not answer.
+        """
+        found: list[TurnAnswer] = []
+        for name in sorted({each.conversation_id for each in chunks}):
+            ranges = [range(c.first_turn, c.last_turn + 1) for c in chunks if c.conversation_id == name]
+            first, last = min(each.start for each in ranges), max(each.stop for each in ranges)
+            page = await self._history.page(SessionName(asked.app_id, name), first, last - first)
+            found += [
+                answered(TurnAnswer, turn)
+                for turn in page.turns
+                if turn.project_id == asked.project_id
+                and turn.role in {Role.USER, Role.ASSISTANT}
+                and any(turn.turn in each for each in ranges)
+            ]
+        return found
 
     def present(self, memory: ProjectMemory) -> ProjectMemory:
         """A memory with the decay factor of now."""

@@ -51,6 +51,7 @@ class ExportItems(OfProject, frozen=True, kw_only=True):
     kind: Annotated[ItemKind, Meta(description="Of which kind.")]
     after: Annotated[str, Meta(max_length=256, description="`next` of the page before.")] = ""
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE, description="Items at most.")] = 500
+    originals: Annotated[bool, Meta(description="With chunks the messages they were made of.")] = False
 
 
 class ProjectFiles:
@@ -75,6 +76,8 @@ class ProjectFiles:
         page = _page(await self._reader.view(named), asked.kind, asked.after, asked.limit)
         if page.conversations:
             page = msgspec.structs.replace(page, messages=await self._reader.messages(named, *page.conversations))
+        if page.chunks and asked.originals:
+            page = msgspec.structs.replace(page, messages=await self._reader.originals(named, *page.chunks))
         return page
 
     @PROJECTS.post("/import", "import_project_items", **COMMAND)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from models.events import ProfileUpdated, SegmentCompacted
+from models.events import ProfileUpdated, SegmentCompacted, SessionName
 from models.events.fields import TurnNumber
 from streams.api.answers import answered, without
 from streams.api.sessions.turns import IndexedTurn, ReadSession, Waiting
@@ -145,23 +145,30 @@ class HistoryReader:
         Raises:
             StoreUnavailable: The index or the archive does not answer.
         """
-        session = await self._waiting.session(self._turns, asked)
-        kept = await self._turns.turns_after(session, asked.first - 1)
+        return await self.page(await self._waiting.session(self._turns, asked), asked.first, asked.limit)
+
+    async def page(self, session: SessionName, first: int, limit: int) -> History:
+        """The same of a session that is at hand, `limit` turns from a number on.
+
+        Raises:
+            StoreUnavailable: The index or the archive does not answer.
+        """
+        kept = await self._turns.turns_after(session, first - 1)
         found = {turn.turn: answered(HistoryTurn, turn, stored="index") for turn in kept}
         older: list[ArchivedTurn] | None = None
-        if self._archive is not None and caller().may_read(session.app_id) and _has_gap(asked.first, list(found)):
-            older = await self._archive.turns(session, asked.first, asked.limit + 1)
+        if self._archive is not None and caller().may_read(session.app_id) and _has_gap(first, list(found)):
+            older = await self._archive.turns(session, first, limit + 1)
             for turn in older or []:
                 shown = answered(HistoryTurn, turn, stored="archive", content=self._shown(turn.content))
                 found.setdefault(turn.turn, shown)
         numbers = sorted(found)
-        page, rest = numbers[: asked.limit], numbers[asked.limit :]
+        page, rest = numbers[:limit], numbers[limit:]
         newest = kept[-1].turn if kept else -1
         released = newest - self._keep_turns if older is None else -1
         return History(
             turns=[found[number] for number in page],
             next=rest[0] if rest else None,
-            missing=list(_missing(asked.first, page, released)),
+            missing=list(_missing(first, page, released)),
             archive=older is not None,
         )
 

@@ -102,7 +102,14 @@ async def keeps_what_was_said(project: Project) -> None:
     arc = await project.get("arc", conversation_id="tool-library")
     context = await project.ask("context", query="What was our database decision?", conversation_id="tool-library")
 
+    opened = await project.get(f"chunks/{talk['chunks'][3]['id']}")
+    exported = await project.get("export", kind="chunk", originals=True)
+
     chunks, recent = talk["chunks"], talk["conversation"]["recent"]
+    said = [event.content for event in project.events if isinstance(event, Turn)]
+    assert [each["content"] for each in opened["messages"]] == said[30:40]
+    assert [each["content"] for each in exported["messages"]] == said[: 10 * len(chunks)]
+    assert (0, opened["chunk"]) == (opened["missing"], chunks[3])
     assert 23 <= len(chunks) <= 25
     assert [turn for each in chunks for turn in range(each["first_turn"], each["last_turn"] + 1)] + recent == [
         *range(250)
