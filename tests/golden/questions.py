@@ -338,6 +338,8 @@ async def _project_deeds(ask: Asker) -> None:
         ("PUT /memories/m9999999-99999999", {"archived": True}),
         ("PUT /relationships", {**edge, "strength": 0.5}),
         (f"GET /graph/path?source_id={first}&target_id={third}", None),
+        *[(f"GET /chunks/{name}", None) for name in (saved["chunks"][1]["id"], "nothing")],
+        ("GET /export?kind=chunk&limit=2&originals=true", None),
         (f"DELETE /relationships?{'&'.join(f'{name}={value}' for name, value in edge.items())}", None),
         (f"DELETE /memories/{third}", None),
         *[(status, {"status": to, "summary": "Done."}) for to in ("paused", "active", "ended", "nothing")],
