@@ -208,6 +208,26 @@ class VectorStore(Protocol):
         ...
 
 
+class KeyWrapper(Protocol):
+    """Wraps data keys, so that a file may hold them: the master key, or a key management service that keeps it."""
+
+    def wrap(self, secret: bytes, app_id: str) -> str:
+        """A data key as it is kept.
+
+        Raises:
+            models.errors.ConfigurationError: What wraps is not named, refuses, or does not answer.
+        """
+        ...
+
+    def unwrap(self, wrapped: str, app_id: str) -> bytes:
+        """The data key again.
+
+        Raises:
+            models.errors.ConfigurationError: Likewise, or it was wrapped by another key or for another app.
+        """
+        ...
+
+
 NO_TRACE_IDS: Mapping[str, str] = {}
 """Of alerts whose turns are of no producer's trace."""
 

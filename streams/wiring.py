@@ -19,7 +19,9 @@ from msgspec import structs
 from models.errors import ConfigurationError
 from models.policy import Policy, load_policy
 from models.risk.scorer import RuleScorer
+from streams.encryption.keyring import sealer_of
 from streams.index.generations import GenerationStore, require_finished
+from streams.index.sealed import sealed_store
 from streams.ports import Embedder, Judge, VectorStore
 from streams.settings import LlmSettings, Settings
 
@@ -241,14 +243,15 @@ async def finished_store_of(settings: Settings, embedder: Embedder) -> VectorSto
 
 
 def _whole_store(settings: Settings, embedder: Embedder) -> VectorStore:
-    vectors = settings.vectors
+    vectors, sealer = settings.vectors, sealer_of(settings)
     if not vectors.url:
         from streams.index.edge import EdgeStore  # noqa: PLC0415 - one store or the other
 
-        return EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
+        return sealed_store(EdgeStore(settings.data_dir / "vectors", embedder=embedder.name), sealer)
     from streams.index.server import ServerStore  # noqa: PLC0415 - extra `vectors`
 
-    return ServerStore.connect(vectors.url, api_key=vectors.api_key, embedder=embedder.name)
+    server = ServerStore.connect(vectors.url, api_key=vectors.api_key, embedder=embedder.name)
+    return sealed_store(server, sealer)
 
 
 async def run_sessions(settings: Settings, stop: asyncio.Event) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from enum import StrEnum
 from itertools import islice
@@ -20,8 +20,10 @@ from models.errors import ConfigurationError, StoreUnavailable
 from streams.archive.catalog import METADATA, confine, literal, open_reader, paths_of
 from streams.archive.damage import explained
 from streams.archive.place import LakePaths
+from streams.archive.sealing import opened_value
 from streams.archive.views.definitions import VIEW_NAMES
 from streams.archive.views.published import leave_damage_out
+from streams.encryption.tokens import MARK
 from streams.settings import load_settings
 
 _TABLE_ROWS = 100
@@ -146,7 +148,7 @@ def _read_only(con: duckdb.DuckDBPyConnection, sql: str) -> str:
 
 def _fetched(result: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
     while rows := _refusing(result, lambda: result.fetchmany(_FETCHED_AT_ONCE)):
-        yield from rows
+        yield from opened_value(rows)
 
 
 def _refusing(con: duckdb.DuckDBPyConnection, act: Any) -> Any:
@@ -280,10 +282,9 @@ def write(con: duckdb.DuckDBPyConnection, sql: str, path: Path, form: str, limit
         raise ConfigurationError(f"cannot write {path}: its folder is missing or not writable")
     beginning = beginning_of(path)
     bound = "" if limit is None else f" LIMIT {limit:d}"
-    asked = f"({sql.strip().rstrip(';')}\n)"
+    asked = _texts_by(con, f"({sql.strip().rstrip(';')}\n)", "opened", _opened, f"contains({{0}}, '{MARK}')")
     if form == "csv":
-        con.create_function("harmless", harmless, side_effects=False)
-        asked = f"(SELECT {_harmless_columns(con, asked)} FROM {asked})"
+        asked = _texts_by(con, asked, "harmless", harmless)
     try:
         written: Any = con.execute(
             f"COPY (SELECT * FROM {asked}{bound}) TO {literal(str(beginning))} ({_OPTIONS[form]})"
@@ -294,9 +295,17 @@ def write(con: duckdb.DuckDBPyConnection, sql: str, path: Path, form: str, limit
     return int(written[0])
 
 
-def _harmless_columns(con: duckdb.DuckDBPyConnection, asked: str) -> str:
-    """All columns of what is asked, texts as CSV takes them."""
+def _opened(text: str) -> str:
+    return str(opened_value(text))
+
+
+def _texts_by(
+    con: duckdb.DuckDBPyConnection, asked: str, name: str, make: Callable[[str], str], condition: str | None = None
+) -> str:
+    """What is asked, its texts made anew: opened where they are encrypted, or as CSV takes them."""
+    con.create_function(name, make, side_effects=False)
+    wanted = f"{name}({{0}})" if condition is None else f"CASE WHEN {condition} THEN {name}({{0}}) ELSE {{0}} END"
     described = con.execute(f"DESCRIBE SELECT * FROM {asked}").fetchall()
     texts = ['"' + name.replace('"', '""') + '"' for name, kind, *_ in described if kind == "VARCHAR"]
-    replaced = ", ".join(f"harmless({name}) AS {name}" for name in texts)
-    return f"* REPLACE ({replaced})" if texts else "*"
+    replaced = ", ".join(f"{wanted.format(text)} AS {text}" for text in texts)
+    return f"(SELECT * REPLACE ({replaced}) FROM {asked})" if texts else asked

@@ -52,16 +52,17 @@ def wanted_topics(settings: Settings) -> list[BrokerTopic]:
             name=topic.full_name(settings.topic_prefix),
             partitions=kafka.partitions or topic.partitions,
             replication=kafka.replication,
-            config=_config(topic, kafka.replication),
+            config=_config(topic, kafka.replication, sealed=settings.encryption.keyring is not None),
         )
         for topic in REGISTRY.topics
     ]
 
 
-def _config(topic: Topic, replication: int) -> dict[str, str]:
+def _config(topic: Topic, replication: int, *, sealed: bool) -> dict[str, str]:
     config = {
         "cleanup.policy": topic.cleanup.value,
-        "max.message.bytes": str(topic.max_message_bytes),
+        # Content that is encrypted is a third larger, of refused records three quarters.
+        "max.message.bytes": str(topic.max_message_bytes * (2 if sealed else 1)),
         "message.timestamp.type": "LogAppendTime" if topic.log_append_time else "CreateTime",
     }
     if topic.cleanup is Cleanup.DELETE:

@@ -158,7 +158,7 @@ class ProjectEpisode(Struct, frozen=True, kw_only=True):
     summary: Annotated[str, about("What happened, in a few sentences.", CONTENT)]
     context: Annotated[str, about("What was spoken of when it happened.", CONTENT)] = ""
     participants: Annotated[list[str], about("Who took part: users, and roles.", IDENTIFIER, names="user")] = []
-    outcome: Annotated[str | None, about("What came of it; null for nothing yet.", BEHAVIOUR)] = None
+    outcome: Annotated[str | None, about("What came of it; null for nothing yet.", CONTENT)] = None
     emotional_valence: Annotated[Valence, about("Mood, from -1 (bad) to 1 (good).")] = 0.0
     significance: Annotated[Ratio, about("How much it matters to the project's story, 0-1.")]
     linked_memories: Annotated[ItemIds, about("Memories that came of it.")] = []

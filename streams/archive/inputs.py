@@ -19,6 +19,7 @@ from msgspec import Struct
 from models.events import AlertChanged, Control, InputEvent, Role, SessionName, Turn
 from models.wire.envelope import tag_of
 from streams.archive.schema import QUERIES, RAW, TABLE_OF, TABLES
+from streams.archive.sealing import ERASED, opened_value
 from streams.archive.views.definitions import ONCE
 from streams.kafka.records import record_of_input
 
@@ -81,7 +82,8 @@ def _rows(lake: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] =
     found = lake.execute(sql, parameters)
     names = [column[0] for column in found.description or ()]
     while rows := found.fetchmany(_ROWS):
-        yield from (dict(zip(names, values, strict=True)) for values in rows)
+        opened = (dict(zip(names, opened_value(values), strict=True)) for values in rows)
+        yield from (row for row in opened if row.get("content") != ERASED)
 
 
 def _record(row: _Row, topic: str) -> ConsumerRecord:

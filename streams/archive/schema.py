@@ -47,6 +47,7 @@ from streams.archive.columns import (
 )
 from streams.archive.place import METADATA
 from streams.archive.rows import OF_PROFILE, RiskPointOfSession, Rows
+from streams.encryption.tokens import MARK, plain_size_bytes
 
 RAW = "raw"
 OFFSETS = "offsets"
@@ -107,9 +108,10 @@ def _appended_at(rows: Rows) -> pl.Series:
 
 def _content_bytes(rows: Rows) -> list[int]:
     contents = [event.content for event in rows.events]  # type: ignore[attr-defined]
-    sizes = [len(content) if content.isascii() else len(content.encode()) for content in contents]
+    sizes = [plain_size_bytes(content) for content in contents]
     for row, exact in rows.exacts.items():
-        sizes[row] = len(exact)
+        if not exact.startswith(MARK.encode()):
+            sizes[row] = len(exact)
     return sizes
 
 

@@ -49,6 +49,7 @@ class TurnsLog:
             Problem: 429, too much is under way; nothing was written.
             DeliveryFailed: The log did not confirm one. They may be there all the same.
         """
+        records = self._producer.sealed(self._topic, records)
         size = sum(record.size_bytes for record in records)
         if self._bytes and self._bytes + size > self._max_bytes:
             metrics.counter("http_refused_total", reason="in_flight").inc()

@@ -14,6 +14,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from models.errors import ConfigurationError, StoreUnavailable
+from streams.encryption.records import opened
 from streams.settings import KafkaSettings
 
 _Client = TypeVar("_Client")
@@ -147,6 +148,15 @@ async def admin(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
         yield client
 
 
+class OpeningConsumer(AIOKafkaConsumer):  # type: ignore[misc]
+    """A consumer that gives records as they were written, decrypted; those whose key was erased are not given."""
+
+    async def getmany(self, *partitions: TopicPartition, **options: Any) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """See `AIOKafkaConsumer`."""
+        polled = await super().getmany(*partitions, **options)
+        return {place: readable for place, records in polled.items() if (readable := opened(records))}
+
+
 @asynccontextmanager
 async def consumer(kafka: KafkaSettings, *topics: str, **options: Any) -> AsyncIterator[AIOKafkaConsumer]:
     """A consumer without auto-commit of what is committed, started and stopped.
@@ -154,7 +164,7 @@ async def consumer(kafka: KafkaSettings, *topics: str, **options: Any) -> AsyncI
     Raises:
         StoreUnavailable: The cluster does not answer or refuses the credentials.
     """
-    client = AIOKafkaConsumer(*topics, **reader_options(kafka), **options)
+    client = OpeningConsumer(*topics, **reader_options(kafka), **options)
     async with _running(client, kafka, stop=client.stop):
         yield client
 

@@ -18,6 +18,7 @@ from aiokafka.structs import RecordMetadata
 
 from models.errors import DeliveryFailed
 from models.session.bounds import OUTPUT_RECORD_BYTES, STATE_WRITE_BYTES
+from streams.encryption.records import record_sealer_of
 from streams.kafka.client import client_options, why_unreachable
 from streams.settings import Settings
 
@@ -52,10 +53,15 @@ class Record(NamedTuple):
 
 
 class Producer:
-    """Idempotent producer of record batches."""
+    """Idempotent producer of record batches.
+
+    Attributes:
+        sealing: Encrypts the content of records, see `streams.encryption`; None: nothing is.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._kafka = settings.kafka
+        self.sealing = record_sealer_of(settings)
         self._producer = AIOKafkaProducer(
             **client_options(settings.kafka),
             acks="all",
@@ -108,7 +114,8 @@ class Producer:
         """Queue records, in as many record batches as their size needs; give the futures to `acknowledged`."""
         pending: list[asyncio.Future[Any]] = []
         batch, size = self._producer.create_batch(), 0
-        for record in records:
+        for plain in records:
+            record = plain if self.sealing is None else self.sealing.sealed(topic, plain)
             record_bytes = record.size_bytes
             if size and size + record_bytes > MAX_RECORD_BATCH_BYTES:
                 pending.append(await self._send(batch, topic, partition))
@@ -201,6 +208,7 @@ class ProducerOnDemand:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._sealing = record_sealer_of(settings)
         self._connected: _Connected | None = None
         self._connecting = asyncio.Lock()
 
@@ -218,6 +226,13 @@ class ProducerOnDemand:
         async with (await self._connect()).writing() as producer:
             return await producer.partition_of(topic, key)
 
+    def sealed(self, topic: str, records: Sequence[Record]) -> Sequence[Record]:
+        """Records as they will be written: where content is encrypted, larger."""
+        if self._sealing is None:
+            return records
+        self._sealing.sealer.refresh()
+        return [self._sealing.sealed(topic, record) for record in records]
+
     async def write(self, topic: str, key: bytes, records: Sequence[Record]) -> list[RecordMetadata]:
         """Write records where a key belongs; on return the log has them. Returns where each record batch begins.
 
@@ -231,7 +246,7 @@ class ProducerOnDemand:
             connected = await self._connect()
             async with connected.writing() as producer:
                 partition = await producer.partition_of(topic, key, records[0].partition)
-                return await acknowledged(await producer.write(topic, partition, records))
+                return await acknowledged(await producer.write(topic, partition, self.sealed(topic, records)))
         except Exception as error:
             # One that failed once may be unfit for ever; another one may have taken its place already.
             if connected is not None and connected is self._connected:

@@ -87,6 +87,11 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
     async def on_assigned(self, partitions: list[int]) -> None:
         """Nothing is kept."""
 
+    async def refresh_keys(self) -> None:
+        """Answer with the keys that there are now."""
+        if self._producer.sealing is not None:
+            self._producer.sealing.sealer.refresh()
+
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Answer every request; on return the answers are acknowledged."""
         found = self.wanted(self._readable(chain.from_iterable(batches.values())))

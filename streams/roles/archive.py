@@ -22,7 +22,7 @@ from functools import partial
 from time import monotonic
 
 import structlog
-from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka import ConsumerRecord, TopicPartition
 from aiokafka.abc import ConsumerRebalanceListener
 from aiokafka.errors import KafkaError
 
@@ -38,11 +38,13 @@ from streams.archive.landed import land_all, without_bytes
 from streams.archive.maintenance import ArchiveUpkeep
 from streams.archive.removal import FOLDER
 from streams.archive.schema import ABSENT, EXPIRED
+from streams.archive.sealing import seal_rows
 from streams.archive.writer import LakeWriter
+from streams.encryption.keyring import sealer_of
 from streams.erase.archive import WriterArchive
 from streams.erase.executor import Executor
 from streams.http.health import create_api, serve
-from streams.kafka.client import reader_options, require_topic
+from streams.kafka.client import OpeningConsumer, reader_options, require_topic
 from streams.kafka.ledger import Ledger
 from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
 from streams.masking.records import RecordMasker, masker_of
@@ -108,7 +110,8 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         self._intake = intake
         self._writer = writer
         self._mask = mask
-        self._consumer = AIOKafkaConsumer(
+        self._sealer = sealer_of(settings)
+        self._consumer = OpeningConsumer(
             **reader_options(settings.kafka),
             group_id=f"{settings.topic_prefix}.archive",
             group_instance_id=f"{settings.worker_id}.archive" if settings.worker_id else None,
@@ -220,8 +223,11 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         if self._mask is not None:
             records = self._mask.records(topic, records)
         landing = land_all(topic, place.topic, records, self._intake)
+        if self._sealer is not None:
+            self._sealer.refresh()
+            seal_rows(place.topic, landing.rows, self._sealer)
         self._buffer.take(landing.rows)
-        is_masked = self._mask is not None and self._mask.personal
+        is_masked = self._sealer is not None or (self._mask is not None and self._mask.personal)
         self._buffer.skip_all(map(without_bytes, landing.skipped) if is_masked else landing.skipped)
         tell_skipped(landing.skipped, self._topics)
         self._taken.advance(place, expected=expected, processed=next_offset)

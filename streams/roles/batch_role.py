@@ -24,6 +24,7 @@ from models.entities import REGISTRY
 from models.errors import ConfigurationError, Fenced
 from models.events.topics import Topic
 from models.wire.trace_context import NO_TRACES, Traces
+from streams.encryption.records import opened
 from streams.http.answering import ServedRoute
 from streams.http.health import Endpoint, create_api, serve
 from streams.kafka.app import create_app
@@ -94,6 +95,9 @@ class BatchRole(ABC):
     @abstractmethod
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Do everything that a poll's records ask for, by topic and partition; on return it is durable."""
+
+    async def refresh_keys(self) -> None:  # noqa: B027 - likewise
+        """Encrypt with the keys that there are now, and let go of what erased ones opened; before batches and beats."""
 
     async def on_idle(self) -> None:  # noqa: B027 - a role may have nothing to do
         """Once a second, between batches."""
@@ -217,7 +221,9 @@ class BatchRole(ABC):
         metrics.histogram("batch_turns").observe(sum(map(len, admitted.values())))
         self.traces = traces_of(admitted.values())
         with tracing.batch(admitted, self.traces):
-            await self.on_records(admitted)
+            await self.refresh_keys()
+            if readable := {tp: found for tp, records in admitted.items() if (found := opened(records))}:
+                await self.on_records(readable)
         for tp, records in admitted.items():
             ledger.advance(tp, expected=expected[tp], processed=records[-1].offset + 1)
         count_records(admitted, self.short_names)
@@ -324,6 +330,7 @@ class BatchRole(ABC):
                 if not self._failure.done() and self.consumer.recovered.is_set():
                     # Again: while this waited, partitions may have gone.
                     self.shown.keep(tp.partition for tp in self.consumer.assignment())
+                    await self.refresh_keys()
                     self.show()
                     await self.on_idle()
         except Exception as error:

@@ -152,6 +152,14 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
     async def migrate(self, partitions: list[int]) -> None:
         """Bring state that an earlier release wrote to this one's layout, before it is folded on; none by default."""
 
+    async def refresh_keys(self) -> None:
+        """Read the state anew where a key was erased since: what it sealed is gone, and must not be written again."""
+        if self.producer.sealing is not None and self.producer.sealing.sealer.refresh():
+            partitions = sorted(self.folds)
+            log.warning("keys_erased", role=self.name, partitions=partitions)
+            self._table.close()
+            await self.on_assigned(partitions)
+
     def _entities(self, number: int) -> Mapping[str, Parts]:
         return self._table.partition(number).entities
 

@@ -43,6 +43,7 @@ from models.session.turn_numbers import PlacedCorrection
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.api.assembly import memory_api
+from streams.encryption.keyring import sealer_of
 from streams.erase.record import PLACE, recorded
 from streams.http.answering import ServedRoute
 from streams.http.health import Endpoint
@@ -51,6 +52,7 @@ from streams.index.collections import latest_of
 from streams.index.corrections import TurnCorrections
 from streams.index.erasing import VectorErasing
 from streams.index.generations import generation_name
+from streams.index.sealed import forget_sealed
 from streams.index.session_keys import bind_to_apps
 from streams.index.session_memory import SessionVectorMemory, TopicMemory, forget_before
 from streams.index.turn_numbers import TurnNumbers, erased_up_to
@@ -108,6 +110,9 @@ class IndexRole(BatchRole):
         keep_turns = policy.memory.stored_vectors
         self._memory = SessionVectorMemory(store, embedder, keep_turns=keep_turns)
         erasing = Write(LAST, ERASURES, (VectorsErasureDue, VectorsErased), self._erase)
+        self._sealer = sealer_of(settings)
+        self._keys_erased = True
+        """Whether points may be there whose key was erased: while this role was away none was removed."""
         self._mask = masker_of(policy.masking, personal=policy.masking.at_index)
         self._without_masking = replace(policy, masking=replace(policy.masking, secrets=False))
         """Of records that are masked already."""
@@ -149,6 +154,12 @@ class IndexRole(BatchRole):
         if not self._bound:
             await self._answered(partial(bind_to_apps, self._store, stir=self.watchdog.stir))
             self._bound = True
+
+    async def refresh_keys(self) -> None:
+        """Remove the points whose key was erased since."""
+        if self._sealer is not None and (self._sealer.refresh() or self._keys_erased):
+            await self._answered(partial(forget_sealed, self._store, [key.id for key in self._sealer.erased]))
+            self._keys_erased = False
 
     def ready(self) -> tuple[bool, str]:
         """As every role, and once what was in the log at the start is indexed."""

@@ -23,6 +23,7 @@ from pydantic_settings import (
 
 from models.errors import ConfigurationError
 from streams.settings.archive import ArchiveSettings, IcebergSettings
+from streams.settings.encryption import EncryptionSettings
 from streams.settings.gateway import GatewaySettings
 from streams.settings.http import HttpSettings
 from streams.settings.judge import JudgeSettings, ModelServerSettings
@@ -217,6 +218,7 @@ class Settings(BaseSettings):
     vectors: VectorSettings = VectorSettings()
     archive: ArchiveSettings = ArchiveSettings()
     iceberg: IcebergSettings = IcebergSettings()
+    encryption: EncryptionSettings = EncryptionSettings()
     notify: NotifySettings = NotifySettings()
     llm: LlmSettings = LlmSettings()
     judge: JudgeSettings = JudgeSettings()

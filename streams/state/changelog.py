@@ -29,8 +29,10 @@ from typing import Any
 from zlib import crc32
 
 from models.errors import RecoveryFailed
+from streams.encryption.keyring import Sealer
 from streams.kafka.producer import Record
 from streams.state.partition import PartitionTable, Tail
+from streams.state.sealing import opened_part, sealed_part
 
 Changes = Mapping[str, Mapping[str, bytes | None]]
 """Entity → part → new bytes, None to delete."""
@@ -77,11 +79,13 @@ def keyed(changes: Changes) -> dict[bytes, bytes | None]:
     return {key_of(entity, part): value for entity, parts in changes.items() for part, value in parts.items()}
 
 
-def records_of(parts: Mapping[bytes, bytes | None], offset: int) -> list[Record]:
-    """Changelog records of parts as of a source offset."""
+def records_of(parts: Mapping[bytes, bytes | None], offset: int, sealer: Sealer | None = None) -> list[Record]:
+    """Changelog records of parts as of a source offset, encrypted if there is a sealer."""
     prefix = _OFFSET.pack(offset)
     return [
-        Record(key, None, ((_OFFSET_HEADER, prefix),)) if value is None else Record(key, prefix + value)
+        Record(key, None, ((_OFFSET_HEADER, prefix),))
+        if value is None
+        else Record(key, prefix + (value if sealer is None else sealed_part(sealer, key, value)))
         for key, value in parts.items()
     ]
 
@@ -124,7 +128,7 @@ class ChangelogReplay:
                 overruled.add(key)
                 continue
             newest = offset
-            accepted[key] = None if value is None else value[OFFSET_BYTES:]
+            accepted[key] = None if value is None else opened_part(key, value[OFFSET_BYTES:])
             if overruled:
                 overruled.discard(key)
         last = records[-1]

@@ -9,6 +9,7 @@ of this changelog or may have missed deletions: then it is dropped and read anew
 | another record at the table's tail | the same, and it has grown since |
 | not current for `state.max_age` | deletions may be gone: a broker keeps tombstones for `delete.retention.ms` |
 | current in the future, by as much | a clock jumped: how old it is cannot be told |
+| not current since a key was erased | it may hold what that key opened |
 
 The end is reached by position, not by the last record: what stands there may be a transaction marker or have been
 removed by compaction. While nothing comes, the end is asked for again: a topic that was made anew meanwhile is read
@@ -25,6 +26,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from models.errors import RecoveryFailed
+from streams.encryption.keyring import Sealer
 from streams.kafka.client import consumer
 from streams.kafka.records import uncollected
 from streams.observe.telemetry import metrics
@@ -36,6 +38,7 @@ log = structlog.get_logger(__name__)
 
 POLL_RECORDS = 20_000
 PROGRESS_EVERY_S = 2.0
+_CLOCKS_DIFFER_S = 60.0
 _FETCH_BYTES = 16 * 1024 * 1024
 _POLL_MS = 1_000
 
@@ -96,10 +99,12 @@ class RecoveryProgress:
 class Recovery:
     """Recovers partitions of one changelog."""
 
-    def __init__(self, kafka: KafkaSettings, topic: str, max_age: timedelta) -> None:
+    def __init__(self, kafka: KafkaSettings, topic: str, max_age: timedelta, sealer: Sealer | None = None) -> None:
         self._kafka = kafka
         self._topic = topic
         self._max_age_ms = round(max_age.total_seconds() * 1000)
+        erased_at = [key.erased_at.timestamp() for key in (sealer.erased if sealer else ())]
+        self._erased_ms = round((max(erased_at) + _CLOCKS_DIFFER_S) * 1000) if erased_at else 0
         self.progress = RecoveryProgress(topic)
 
     async def run(self, tables: Mapping[int, PartitionTable]) -> dict[int, set[bytes]]:
@@ -138,7 +143,7 @@ class Recovery:
         return {tp.partition: replay.overruled for tp, replay in replays.items()}
 
     def _check(self, tables: Mapping[int, PartitionTable], extents: dict[int, tuple[int, int]], now_ms: int) -> None:
-        outside, old = [], []
+        outside, old, erased = [], [], []
         for number, table in tables.items():
             progress, (start, end) = table.progress, extents[number]
             if progress == TableProgress():
@@ -147,10 +152,14 @@ class Recovery:
                 outside.append(number)
             elif abs(now_ms - progress.current_ms) > self._max_age_ms:
                 old.append(number)
+            elif progress.current_ms < self._erased_ms:
+                erased.append(number)
         if outside:
             raise Outdated(outside, "the changelog was made anew or cut")
         if old:
             raise Outdated(old, "not current for state.max_age: deletions may have been missed")
+        if erased:
+            raise Outdated(erased, "a key was erased since")
 
     async def _read(
         self,

@@ -16,7 +16,7 @@ the end, or behind another worker's erasure, it does it when it is recovered.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -40,9 +40,11 @@ from rocksdict import (
 
 from models.errors import RecoveryFailed, StoreUnavailable
 from models.partition.log_fold import ERASED_PART, PARTITION_ENTITY
+from streams.encryption.keyring import Sealer
 from streams.state.changelog import key_of
 from streams.state.partition import Parts, TableProgress, Tail
-from streams.state.rocksdb_entities import HEAD, RocksEntities, stored_key
+from streams.state.rocksdb_entities import HEAD, RocksEntities, changelog_key, stored_key
+from streams.state.sealing import opened_part, sealed_part
 
 log = structlog.get_logger(__name__)
 
@@ -69,7 +71,7 @@ class _Meta(Struct, array_like=True):
     """The erasure (`ERASED_PART`) whose bytes were given up; none yet if empty."""
 
 
-def open_table(folder: Path, *, cache_bytes: int, write_buffer_bytes: int) -> RocksTable:
+def open_table(folder: Path, *, cache_bytes: int, write_buffer_bytes: int, sealer: Sealer | None = None) -> RocksTable:
     """Open a partition's table, an empty one where there is none that can be used.
 
     A folder that another process holds – one that sleeps or is about to end – is left to it: the table is then
@@ -85,11 +87,11 @@ def open_table(folder: Path, *, cache_bytes: int, write_buffer_bytes: int) -> Ro
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             try:
-                return _opened(place, options)
+                return _opened(place, options, sealer)
             except _Unusable as error:
                 log.warning("state_cache_dropped", folder=str(place), reason=str(error))
                 shutil.rmtree(place)
-                return _opened(place, options)
+                return _opened(place, options, sealer)
         except _FolderLocked:
             log.warning("state_folder_held", folder=str(place))
         except (OSError, _Unusable) as error:
@@ -111,7 +113,7 @@ class _Unusable(Exception):  # noqa: N818 - it says what is so
     """The folder does not hold a table of ours."""
 
 
-def _opened(place: Path, options: Options) -> RocksTable:
+def _opened(place: Path, options: Options, sealer: Sealer | None) -> RocksTable:
     try:
         db = Rdict(str(place), options)
     except Exception as error:
@@ -122,7 +124,7 @@ def _opened(place: Path, options: Options) -> RocksTable:
             raise _disk_full(place, error) from error
         raise _Unusable(str(error)) from error
     try:
-        return RocksTable(db, place, _meta_of(db), options)
+        return RocksTable(db, place, _meta_of(db), options, sealer)
     except Exception as error:
         db.close()
         raise _Unusable(str(error)) from error
@@ -171,12 +173,16 @@ def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
 
 
 class RocksTable:
-    """See `PartitionTable`. Numbers of entities and bytes are counted along, in the same write batch."""
+    """See `PartitionTable`. Numbers of entities and bytes are counted along, in the same write batch.
 
-    def __init__(self, db: Rdict, folder: Path, meta: _Meta, options: Options) -> None:
+    With a sealer, values are encrypted in the files.
+    """
+
+    def __init__(self, db: Rdict, folder: Path, meta: _Meta, options: Options, sealer: Sealer | None = None) -> None:
         self.folder = folder
         self._db = db
         self._options = options
+        self._sealer = sealer
         self._forgotten = meta.forgotten
         self._rewriting = RLock()
         self.progress = meta.progress
@@ -197,7 +203,10 @@ class RocksTable:
         with self._guarded():
             old_values: list[bytes | None] = self._db.get(keys) or []  # type: ignore[arg-type]  # its list is invariant
         size, heads = self.size_bytes, self.heads
-        for key, value, old in zip(keys, parts.values(), old_values, strict=True):
+        kept: Iterable[bytes | None] = parts.values()
+        if self._sealer is not None:
+            kept = [value and sealed_part(self._sealer, key, value) for key, value in parts.items()]
+        for key, value, old in zip(keys, kept, old_values, strict=True):
             size += len(value or b"") - len(old or b"")
             if key.startswith(b"h"):
                 heads += (value is not None) - (old is not None)
@@ -242,7 +251,7 @@ class RocksTable:
         """One stored value."""
         with self._guarded():
             value: bytes | None = self._db.get(key)
-        return value
+        return value and self._plain(key, value)
 
     def between(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Everything whose key begins with the prefix, in order; its last byte is not the highest there is."""
@@ -252,10 +261,20 @@ class RocksTable:
             place = self._db.iter(options)
             place.seek(prefix)
             while place.valid():
-                yield place.key(), place.value()
+                yield (key := place.key()), self._plain(key, place.value())
                 place.next()
             # rocksdict's own iteration ends at a damaged block as if nothing followed.
             place.status()
+
+    def _plain(self, key: bytes, kept: bytes) -> bytes:
+        """A value as a fold has it.
+
+        Raises:
+            RecoveryFailed: Its key was erased after the table was opened.
+        """
+        if (value := opened_part(changelog_key(key), kept)) is None:
+            raise RecoveryFailed("the key of a part of state was erased: start the worker again")
+        return value
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:

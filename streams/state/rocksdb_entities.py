@@ -20,6 +20,11 @@ def stored_key(key: bytes) -> bytes:
     return b"h" + key[: -len(_HEAD_SUFFIX)] if key.endswith(_HEAD_SUFFIX) else b"p" + key
 
 
+def changelog_key(stored: bytes) -> bytes:
+    """The changelog's key again."""
+    return stored[1:] + _HEAD_SUFFIX if stored.startswith(b"h") else stored[1:]
+
+
 class RocksEntities(Mapping[str, Parts]):
     """See `PartitionTable.entities`: entities by their heads, and the partition's own, which has none."""
 

@@ -32,6 +32,8 @@ class StateTable:
         self._settings = settings
         self._topic = topic
         self._producer = producer
+        sealing = None if producer is None else producer.sealing
+        self._sealer = None if sealing is None else sealing.sealer
         self._partitions: dict[int, PartitionTable] = {}
         self._recovering: RecoveryProgress | None = None
 
@@ -65,7 +67,7 @@ class StateTable:
             raise Fenced(f"changelog {self._topic} is open for reading only")
         table = self._partitions[number]
         parts = keyed(changes)
-        records = records_of(parts, offset)
+        records = records_of(parts, offset, self._sealer)
         if not records:
             return 0
         first = await self._producer.write_whole(self._topic, number, records)
@@ -96,7 +98,7 @@ class StateTable:
                 self._partitions[number] = self._open(number)
         if not wanted:
             return
-        recovery = Recovery(self._settings.kafka, self._topic, self._settings.state.max_age)
+        recovery = Recovery(self._settings.kafka, self._topic, self._settings.state.max_age, self._sealer)
         self._recovering = recovery.progress
         try:
             while await self._pass(recovery):
@@ -152,7 +154,7 @@ class StateTable:
             entity, part = name_of(key)
             parts[key] = entities.get(entity, {}).get(part)
         log.warning("stale_writes_mended", topic=self._topic, partition=number, parts=len(parts))
-        records = records_of(parts, table.progress.offset)
+        records = records_of(parts, table.progress.offset, self._sealer)
         await acknowledged(await self._producer.write(self._topic, number, records))
         return True
 
@@ -163,7 +165,8 @@ class StateTable:
         from streams.state.rocksdb import open_table  # noqa: PLC0415 - extra `rocksdb`
 
         folder = self._folder(number)
-        return open_table(folder, cache_bytes=state.cache_bytes, write_buffer_bytes=state.write_buffer_bytes)
+        sizes = {"cache_bytes": state.cache_bytes, "write_buffer_bytes": state.write_buffer_bytes}
+        return open_table(folder, sealer=self._sealer, **sizes)
 
     def _folder(self, number: int) -> Path:
         return self._settings.data_dir / "state" / self._topic / str(number)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import polars as pl
+
 
 def files_with(folder: Path, *needles: str | bytes) -> list[str]:
     """Files and folders below a folder in which, or in whose path, any of these stand; by their path from there."""
@@ -9,3 +11,16 @@ def files_with(folder: Path, *needles: str | bytes) -> list[str]:
     paths = [(str(path.relative_to(folder)), path) for path in sorted(folder.rglob("*"))]
     held = [(name, name.encode() + (path.read_bytes() if path.is_file() else b"")) for name, path in paths]
     return [name for name, data in held if any(each in data for each in wanted)]
+
+
+def holding(folder: Path, word: str) -> list[str]:
+    """Files below a folder in which a word stands; Parquet is compressed and read as what it says."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return [str(path.relative_to(folder)) for path in files if word.encode() in _bytes(path).lower()]
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return str(pl.read_parquet(path).rows()).encode() if path.suffix == ".parquet" else path.read_bytes()
+    except FileNotFoundError:
+        return b""  # the broker removes files meanwhile

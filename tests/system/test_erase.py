@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import polars as pl
 import pytest
 from aiokafka import AIOKafkaProducer
 
@@ -26,6 +25,7 @@ from streams.erase.purge import IdlePartitions
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings, StateSettings
+from tests.support.bytes_left import holding
 from tests.support.fault_driver import said, started, until
 from tests.support.guarded_kafka import GuardedKafka
 from tests.support.lake_records import example
@@ -150,19 +150,6 @@ def erased(settings: Settings, broker: GuardedKafka, *options: str) -> ErasurePr
     """`turntide memory erase`, as an operator runs it."""
     printed = broker.operator(settings, "erase", "--user", "anna", "--yes", *options)
     return msgspec.json.decode(printed, type=ErasureProved)
-
-
-def holding(folder: Path, word: str) -> list[str]:
-    """Files below a folder in which a word stands; Parquet is compressed and read as what it says."""
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    return [str(path.relative_to(folder)) for path in files if word.encode() in _bytes(path).lower()]
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return str(pl.read_parquet(path).rows()).encode() if path.suffix == ".parquet" else path.read_bytes()
-    except FileNotFoundError:
-        return b""  # the broker removes files meanwhile
 
 
 def asked(settings: Settings, sql: str) -> list[tuple[Any, ...]]:

@@ -20,6 +20,7 @@ from ibis.formats.polars import PolarsData
 from jobs.analyse.mining.job import Job
 from streams.archive.catalog import LAKE
 from streams.archive.schema import RAW, RETAINED, ddl
+from streams.archive.sealing import opened_frame
 
 _COHORT = "mining_cohort"
 _TABLES = {"turns": ("turns", "numbered_turns")}
@@ -129,7 +130,7 @@ class MiningSource:
 
     def rows(self, expression: ibis.Table) -> pl.DataFrame:
         """Execute an expression."""
-        frame = pl.DataFrame(self.con.sql(self._ibis.compile(expression)))
+        frame = opened_frame(pl.DataFrame(self.con.sql(self._ibis.compile(expression))))
         converted: pl.DataFrame = PolarsData.convert_table(frame, expression.schema())
         return converted
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from jobs.cli import with_examples
 from jobs.operate.doctor.locks import check_locks
-from jobs.operate.doctor.places import check_archive, check_disk, check_iceberg, check_lake
+from jobs.operate.doctor.places import check_archive, check_disk, check_encryption, check_iceberg, check_lake
 from jobs.operate.doctor.scoring import (
     check_embedder,
     check_judge,
@@ -123,6 +123,7 @@ CHECKS = {
     "locks": Check(check_locks, "TurntideArchiveBehind"),
     "embedder": Check(check_embedder, "TurntideNotReady"),
     "vectors": Check(check_vectors, "TurntideIndexBehind"),
+    "encryption": Check(check_encryption, "TurntideRestarting"),
     "ports": Check(check_ports),
     "access": Check(check_access, "TurntideRestarting"),
     "tokens": Check(check_tokens, "TurntideHttpErrors"),

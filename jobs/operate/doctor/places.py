@@ -46,6 +46,22 @@ def check_lake(settings: Settings) -> Verdict:
     return ok(f"{', '.join(str(place) for place in places.values())} can be written to")
 
 
+def check_encryption(settings: Settings) -> Verdict:
+    """Check that the keyring opens, and does not lie where it would be copied with what it encrypts."""
+    from streams.encryption.keyring import keyring_of
+
+    path = settings.encryption.keyring
+    if path is None or (ring := keyring_of(settings.encryption)) is None:
+        return ok("off: encryption.keyring names none")
+    if path.resolve().is_relative_to(settings.data_dir.resolve()):
+        return warn(
+            f"{path} lies in the data directory",
+            "move it out: a backup of the data directory would hold the keys of what it encrypts, and erase nothing",
+        )
+    apps = len({key.app_id for key in ring.keys if key.app_id})
+    return ok(f"{path} opens: keys of {apps} apps, {len(ring.erased)} keys erased")
+
+
 def lake_places(settings: Settings) -> dict[str, Path]:
     """Folders and the catalog's file by the setting that says where they are; what is elsewhere is left out."""
     from streams.archive.place import paths_of

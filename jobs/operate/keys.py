@@ -1,0 +1,110 @@
+"""`turntide ops keys`: the apps' keys of encryption at rest; erasing one erases what it encrypted, copies too."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jobs.cli import examples, group
+from jobs.shared.options import OutputOption, YesOption
+from jobs.shared.output import OutputFormat, Printer
+from models.errors import ConfigurationError
+from streams.encryption.keyring import ErasedKey, Keyring, WrappedKey, keyring_of, wrapper_of
+from streams.settings import load_settings
+from streams.settings.encryption import EncryptionSettings
+
+app = group("Make, list, rotate and erase the apps' keys of encryption at rest (encryption.keyring).")
+
+_App = Annotated[str, typer.Option("--app", help="Id of the app.")]
+_NOBODY = "(no app)"
+
+
+@app.command(
+    epilog=examples(
+        'export TURNTIDE_ENCRYPTION__MASTER_KEY="$(openssl rand -base64 32)"\n'
+        "TURNTIDE_ENCRYPTION__KEYRING=/secure/keys.json turntide ops keys init"
+    )
+)
+def init() -> None:
+    """Make the keyring; apps get their keys when they are first written to. Keep the master key where secrets are."""
+    settings = load_settings().encryption
+    path = _named(settings)
+    Keyring.init(path, wrapper_of(settings))
+    Printer(OutputFormat.TABLE).message(
+        f"written: {path}. All roles need it and the master key; keep both out of the backups of what they encrypt. "
+        "`turntide topics apply` lets topics take the larger records"
+    )
+
+
+@app.command("list", epilog=examples("turntide ops keys list", "turntide ops keys list --output json"))
+def list_(output: OutputOption = OutputFormat.TABLE) -> None:
+    """List keys, those that were erased too; no key itself is shown."""
+    ring = _ring()
+    Printer(output).rows("keys", [*map(_row, ring.keys), *map(_row, ring.erased)])
+
+
+@app.command(epilog=examples("turntide ops keys rotate --app shop"))
+def rotate(app_id: _App) -> None:
+    """Give an app a new key: what is written from now on is encrypted with it, what is there still opens."""
+    _ring().rotate(app_id)
+    Printer(OutputFormat.TABLE).message(f"{app_id} has a new key, which roles use within a second")
+
+
+@app.command(
+    epilog=examples(
+        'export TURNTIDE_ENCRYPTION__PREVIOUS_MASTER_KEY="$OLD" TURNTIDE_ENCRYPTION__MASTER_KEY="$NEW"\n'
+        "turntide ops keys rewrap"
+    )
+)
+def rewrap() -> None:
+    """Wrap every key with the master key of now; the previous one is not needed any more after that."""
+    ring = _ring()
+    ring.rewrap()
+    Printer(OutputFormat.TABLE).message(f"{len(ring.keys)} keys are wrapped anew")
+
+
+@app.command(epilog=examples("turntide ops keys erase --app shop", "turntide ops keys erase --lost 6f1a3c505d0e4b7a"))
+def erase(
+    *,
+    app_id: _App = "",
+    lost: Annotated[
+        str,
+        typer.Option(metavar="ID", help="Instead: a key that was lost for good; roles pass what it encrypted."),
+    ] = "",
+    yes: YesOption = False,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Erase an app's keys: nothing that they encrypted can be read again, in no topic, state, index, archive or backup.
+
+    Roles that run let go of what they hold within seconds. What was never encrypted (ids, figures, vectors, records of
+    other producers) is erased by `turntide memory erase --app`.
+    """
+    if bool(app_id) == bool(lost):
+        raise ConfigurationError("name what to erase: --app, or --lost with the id of a key")
+    ring = _ring()
+    if not yes:
+        typer.confirm(f"Make what {lost or app_id} encrypted unreadable, for good?", abort=True, err=True)
+    gone = ring.erase(app_id, lost)
+    if not gone:
+        raise ConfigurationError(f"app {app_id} has no key: nothing of it is encrypted, or its keys are erased already")
+    Printer(output).rows("erased", map(_row, gone))
+
+
+def _row(key: WrappedKey | ErasedKey) -> dict[str, Any]:
+    made = key.made_at.isoformat(timespec="seconds") if isinstance(key, WrappedKey) else ""
+    erased = key.erased_at.isoformat(timespec="seconds") if isinstance(key, ErasedKey) else ""
+    return {"app": key.app_id or _NOBODY, "key": key.id, "made_at": made, "erased_at": erased}
+
+
+def _named(settings: EncryptionSettings) -> Path:
+    if settings.keyring is None:
+        raise ConfigurationError("nothing is encrypted: set encryption.keyring to a file, and encryption.master_key")
+    return settings.keyring
+
+
+def _ring() -> Keyring:
+    settings = load_settings().encryption
+    _named(settings)
+    ring = keyring_of(settings)
+    assert ring is not None  # noqa: S101 - it is named
+    return ring

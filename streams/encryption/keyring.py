@@ -1,0 +1,319 @@
+"""The apps' data keys: wrapped in a file that all roles share, made when an app is first written to, and erased.
+
+A key has an id, which stands before everything that it sealed. An app has one key that seals, and those before it,
+which still open (`rotate`). Erasing an app's keys leaves their ids, so that what they sealed is known to be gone; an id
+that the file never had is a key that is missing, and whoever meets it stops.
+
+The file is replaced as a whole under a lock, so it is there as it was or as it is wanted, whenever a process dies. A
+key is in the file before anything is sealed with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import RLock
+
+import msgspec
+from filelock import FileLock
+from msgspec import Struct
+
+from models.errors import ConfigurationError
+from streams.encryption.tokens import ID_BYTES, DataKey
+from streams.ports import KeyWrapper
+from streams.settings import Settings, load_settings
+from streams.settings.encryption import EncryptionSettings
+
+NOBODY = ""
+"""App of what belongs to none: progress of partitions, refused records. Its key is made with the file."""
+_SECRET_BYTES = 64
+
+
+class WrappedKey(Struct, frozen=True, kw_only=True):
+    """A key as the file has it; the last one of an app seals."""
+
+    id: str
+    app_id: str
+    made_at: datetime
+    wrapped: str
+
+
+class ErasedKey(Struct, frozen=True, kw_only=True):
+    """What is left of a key."""
+
+    id: str
+    app_id: str
+    erased_at: datetime
+
+
+class _File(Struct, frozen=True, kw_only=True):
+    version: int = 1
+    keys: tuple[WrappedKey, ...] = ()
+    erased: tuple[ErasedKey, ...] = ()
+
+
+class Keyring:
+    """Reads and changes the file. Threads may share one.
+
+    Raises:
+        ConfigurationError: There is no such file, it is damaged, or the master key is another one.
+    """
+
+    def __init__(self, path: Path, wrapper: KeyWrapper) -> None:
+        self._path, self._wrapper = path, wrapper
+        self._lock = RLock()
+        self._stat: tuple[int, int, int] | None = None
+        self._file = _File()
+        self._opened: dict[bytes, DataKey] = {}
+        self.version = 0
+        """Counts how often another content was read."""
+        self.refresh()
+        self.key(bytes.fromhex(self._newest[NOBODY].id))  # a wrong master key is told at the start
+
+    @staticmethod
+    def init(path: Path, wrapper: KeyWrapper) -> None:
+        """Make the file.
+
+        Raises:
+            ConfigurationError: It is there already, or cannot be made.
+        """
+        if path.exists():
+            raise ConfigurationError(f"keyring {path} is there already: its keys open what was written so far")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, _File(keys=(_made(wrapper, NOBODY),)))
+
+    @property
+    def keys(self) -> tuple[WrappedKey, ...]:
+        """Of all apps."""
+        return self._file.keys
+
+    @property
+    def erased(self) -> tuple[ErasedKey, ...]:
+        """Those that are gone."""
+        return self._file.erased
+
+    def refresh(self) -> None:
+        """Read the file if it is another one by now."""
+        with self._lock:
+            try:
+                seen = self._seen()
+                while seen != self._stat:
+                    self._read()
+                    self._stat, seen = seen, self._seen()  # what was replaced meanwhile is read once more
+            except OSError as error:
+                raise ConfigurationError(
+                    f"encryption.keyring {self._path} cannot be read ({error.strerror}): `turntide ops keys init` "
+                    "makes a new one; if there was one, bring it back: without it nothing encrypted can be read"
+                ) from error
+
+    def _seen(self) -> tuple[int, int, int]:
+        stat = self._path.stat()
+        return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+    def _read(self) -> None:
+        before = self._seen()
+        try:
+            file = msgspec.json.decode(self._path.read_bytes(), type=_File)
+        except msgspec.MsgspecError as error:
+            if self._seen() != before:
+                return self._read()
+            raise ConfigurationError(f"encryption.keyring {self._path} is damaged: bring back a copy") from error
+        self._file = file
+        self._by_id = {bytes.fromhex(each.id): each for each in file.keys}
+        self._newest = {each.app_id: each for each in file.keys}
+        self._gone = {bytes.fromhex(each.id) for each in file.erased}
+        self._opened = {key_id: key for key_id, key in self._opened.items() if key_id in self._by_id}
+        self.version += 1
+        return None
+
+    def holds(self, key_id: bytes) -> bool:
+        """Whether this file has, or had, a key."""
+        return key_id in self._by_id or key_id in self._gone
+
+    def key(self, key_id: bytes) -> DataKey | None:
+        """A key that the file holds; None: it was erased."""
+        with self._lock:
+            if (found := self._opened.get(key_id)) is None and (wrapped := self._by_id.get(key_id)) is not None:
+                found = DataKey(key_id, wrapped.app_id, self._wrapper.unwrap(wrapped.wrapped, wrapped.app_id))
+                self._opened[key_id] = found
+            return found
+
+    def newest(self, app_id: str) -> DataKey:
+        """The key that seals for an app; made if there is none."""
+        if app_id not in self._newest:
+            self._change(lambda file: file if _has(file, app_id) else self._with_new(file, app_id))
+        key = self.key(bytes.fromhex(self._newest[app_id].id))
+        assert key is not None  # noqa: S101 - it was in the file just now
+        return key
+
+    def rotate(self, app_id: str) -> None:
+        """Give an app a new key; what the ones before it sealed is still opened."""
+        self._change(lambda file: self._with_new(file, app_id))
+
+    def rewrap(self) -> None:
+        """Wrap every key anew, by what wraps now."""
+
+        def rewrapped(key: WrappedKey) -> WrappedKey:
+            secret = self._wrapper.unwrap(key.wrapped, key.app_id)
+            return msgspec.structs.replace(key, wrapped=self._wrapper.wrap(secret, key.app_id))
+
+        self._change(lambda file: msgspec.structs.replace(file, keys=tuple(map(rewrapped, file.keys))))
+
+    def erase(self, app_id: str, lost: str = "") -> list[ErasedKey]:
+        """Erase the keys of an app for good, or note the id of one that was lost; gives them, none if it had none."""
+        now, gone = datetime.now(UTC), list[ErasedKey]()
+
+        def without(file: _File) -> _File:
+            ids = [lost] if lost else [key.id for key in file.keys if key.app_id == app_id]
+            gone[:] = [ErasedKey(id=key_id, app_id=app_id, erased_at=now) for key_id in ids]
+            kept = tuple(key for key in file.keys if key.id not in ids)
+            return _File(keys=kept, erased=(*file.erased, *gone))
+
+        self._change(without)
+        return gone
+
+    def _with_new(self, file: _File, app_id: str) -> _File:
+        return msgspec.structs.replace(file, keys=(*file.keys, _made(self._wrapper, app_id)))
+
+    def _change(self, changed: Callable[[_File], _File]) -> None:
+        with self._lock, FileLock(f"{self._path}.lock"):
+            self._stat = None
+            self.refresh()
+            _write(self._path, changed(self._file))
+            self.refresh()
+
+
+def _has(file: _File, app_id: str) -> bool:
+    return any(key.app_id == app_id for key in file.keys)
+
+
+def _made(wrapper: KeyWrapper, app_id: str) -> WrappedKey:
+    wrapped = wrapper.wrap(os.urandom(_SECRET_BYTES), app_id)
+    return WrappedKey(id=os.urandom(ID_BYTES).hex(), app_id=app_id, made_at=datetime.now(UTC), wrapped=wrapped)
+
+
+def _write(path: Path, file: _File) -> None:
+    """Replace the file, and write over the old one's bytes, so that a key that went does not stay on the disk."""
+    beginning = path.with_name(f".{path.name}.new")
+    beginning.unlink(missing_ok=True)
+    beginning.touch(mode=0o600)
+    with beginning.open("wb") as new:
+        new.write(msgspec.json.format(msgspec.json.encode(file)))
+        new.flush()
+        os.fsync(new.fileno())
+    old = path.open("r+b") if path.exists() else None
+    beginning.replace(path)
+    if old is not None:
+        with old:
+            old.write(bytes(os.fstat(old.fileno()).st_size))
+            old.flush()
+            os.fsync(old.fileno())
+
+
+def wrapper_of(settings: EncryptionSettings) -> KeyWrapper:
+    """What wraps the keys.
+
+    Raises:
+        ConfigurationError: Nothing is named, or the extra is missing.
+    """
+    if settings.vault_url is not None:
+        if settings.vault_token is None:
+            raise ConfigurationError("encryption.vault_url is set: set encryption.vault_token too")
+        from streams.encryption.vault import VaultTransit  # noqa: PLC0415 - one or the other
+
+        return VaultTransit(settings.vault_url, settings.vault_token, settings.vault_key)
+    named = [key.get_secret_value() for key in (settings.master_key, settings.previous_master_key) if key is not None]
+    if settings.master_key is None:
+        raise ConfigurationError(
+            "encryption.keyring is set: set encryption.master_key (`openssl rand -base64 32`) or encryption.vault_url"
+        )
+    from streams.encryption.master_key import MasterKey  # noqa: PLC0415 - likewise
+
+    try:
+        return MasterKey(named)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            "encryption needs the package `cryptography`: install `turntide[encryption]`"
+        ) from error
+
+
+_KNOWN: dict[Path, Keyring] = {}
+
+
+def keyring_of(settings: EncryptionSettings) -> Keyring | None:
+    """The keyring of this process; None where nothing is encrypted.
+
+    Raises:
+        ConfigurationError: As `wrapper_of` and `Keyring`.
+    """
+    if settings.keyring is None:
+        return None
+    if (known := _KNOWN.get(settings.keyring)) is None:
+        known = _KNOWN[settings.keyring] = Keyring(settings.keyring, wrapper_of(settings))
+    return known
+
+
+def key_of_id(key_id: bytes) -> DataKey | None:
+    """The key that sealed something, from the keyrings of this process; None: it was erased.
+
+    Raises:
+        ConfigurationError: No keyring has it.
+    """
+    if not _KNOWN:
+        keyring_of(load_settings().encryption)
+    for look_again in (False, True):
+        for ring in list(_KNOWN.values()):
+            if look_again:
+                with suppress(ConfigurationError):  # one that went has no say
+                    ring.refresh()
+            if ring.holds(key_id):
+                return ring.key(key_id)
+    raise ConfigurationError(
+        f"something is encrypted with the key {key_id.hex()}, which "
+        + (f"{', '.join(map(str, _KNOWN))} does not have" if _KNOWN else "needs encryption.keyring and its master key")
+        + ": bring that keyring back; nothing was changed. "
+        "If it is lost for good, `turntide ops keys erase --lost ID` says so, and what it sealed is passed"
+    )
+
+
+class Sealer:
+    """Keys that seal, as of the last `refresh`: one for each who writes, who says when it lets go of a key.
+
+    What is sealed with a key that was erased meanwhile is gone as well, which is what was asked for.
+    """
+
+    def __init__(self, ring: Keyring, apps: tuple[str, ...] = ()) -> None:
+        self._ring, self._apps = ring, frozenset(apps)
+        self._keys: dict[str, DataKey] = {}
+        self._version, self._erased = ring.version, len(ring.erased)
+
+    def key(self, app_id: str) -> DataKey | None:
+        """The key of an app; None where it is not encrypted."""
+        if (found := self._keys.get(app_id)) is None:
+            if app_id and self._apps and app_id not in self._apps:
+                return None
+            found = self._keys[app_id] = self._ring.newest(app_id)
+        return found
+
+    @property
+    def erased(self) -> tuple[ErasedKey, ...]:
+        """Keys that are gone."""
+        return self._ring.erased
+
+    def refresh(self) -> bool:
+        """Seal by what the keyring has now; whether keys were erased since: plain text of theirs must be let go of."""
+        self._ring.refresh()
+        if self._ring.version == self._version:
+            return False
+        self._keys.clear()
+        erased, self._version, self._erased = self._erased, self._ring.version, len(self._ring.erased)
+        return self._erased != erased
+
+
+def sealer_of(settings: Settings) -> Sealer | None:
+    """One for somebody who writes; None where nothing is encrypted."""
+    ring = keyring_of(settings.encryption)
+    return None if ring is None else Sealer(ring, settings.encryption.apps)
