@@ -83,7 +83,7 @@ def _rows(lake: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] =
     names = [column[0] for column in found.description or ()]
     while rows := found.fetchmany(_ROWS):
         opened = (dict(zip(names, opened_value(values), strict=True)) for values in rows)
-        yield from (row for row in opened if row.get("content") != ERASED)
+        yield from (row for row in opened if row.get("content") not in (ERASED, ERASED.encode()))
 
 
 def _record(row: _Row, topic: str) -> ConsumerRecord:

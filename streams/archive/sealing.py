@@ -7,7 +7,6 @@ in what was opened, not in the files.
 from __future__ import annotations
 
 import re
-from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -15,6 +14,7 @@ import msgspec
 import polars as pl
 
 from models.errors import ConfigurationError
+from models.events import DeadLetter
 from streams.archive.rows import Rows
 from streams.encryption.keyring import Sealer, key_of_id
 from streams.encryption.records import app_of_event, sealed_event
@@ -26,9 +26,8 @@ _TOKEN = re.compile(rf"{re.escape(MARK)}[\w-]+", re.ASCII)
 
 
 def seal_rows(topic: str, tables: Mapping[str, Rows], sealer: Sealer) -> None:
-    """Seal the content of rows that came of a topic's records; a repeat gives the same."""
+    """Seal the content of rows that came of a topic's records; a repeat gives the same. Refused records lose it."""
     for rows in tables.values():
-        owned = rows.owners is not rows.events
         for n, event in enumerate(rows.events):
             if (key := sealer.key(app_of_event(event))) is None:
                 continue
@@ -37,13 +36,13 @@ def seal_rows(topic: str, tables: Mapping[str, Rows], sealer: Sealer) -> None:
             def seal(text: str, key: Any = key, salt: bytes = salt) -> str:
                 return cast("str", key.seal_text(text, salt))
 
-            rows.events[n] = sealed_event(event, seal)
-            if owned and rows.owners[n] is event:
-                rows.owners[n] = rows.events[n]
+            if isinstance(event, DeadLetter):  # what is sealed no erasure would find by the names in it
+                event = msgspec.structs.replace(event, key=None, value=None, headers=[])  # noqa: PLW2901
+            rows.events[n] = rows.owners[n] = sealed_event(event, seal)
             if (extra := rows.extras.get(n)) is not None:
                 rows.extras[n] = seal(extra)
             if (exact := rows.exacts.get(n)) is not None:
-                rows.exacts[n] = seal(b64encode(exact).decode()).encode()
+                rows.exacts[n] = seal(exact.decode()).encode()
 
 
 def opened_value(value: Any) -> Any:
@@ -51,7 +50,7 @@ def opened_value(value: Any) -> Any:
     if isinstance(value, str):
         return _opened_text(value) if MARK in value else value
     if isinstance(value, bytes):
-        return _opened_bytes(value) if value.startswith(MARK.encode()) else value
+        return _opened_text(value.decode()).encode() if value.startswith(MARK.encode()) else value
     if isinstance(value, list | tuple):
         return type(value)(map(opened_value, value))
     if isinstance(value, dict):
@@ -64,11 +63,6 @@ def opened_frame(frame: pl.DataFrame) -> pl.DataFrame:
     texts = [column for column in frame.iter_columns() if column.dtype == pl.String]
     sealed = [column for column in texts if column.str.contains(MARK, literal=True).any()]
     return frame.with_columns([pl.Series(each.name, list(map(opened_value, each)), pl.String) for each in sealed])
-
-
-def _opened_bytes(kept: bytes) -> bytes:
-    said = _opened_text(kept.decode())
-    return said.encode() if said == ERASED or said.startswith(MARK) else b64decode(said)
 
 
 def _opened_text(text: str) -> str:

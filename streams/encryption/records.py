@@ -55,8 +55,6 @@ def _words(value: Any, seal: _Seal) -> Any:
 
 def _bytes(value: Any, seal: _Seal) -> Any:
     """Bytes, which JSON has as base64."""
-    if isinstance(value, bytes):
-        return seal(b64encode(value).decode()).encode()
     return value and b64encode(seal(value).encode()).decode()
 
 
