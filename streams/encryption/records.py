@@ -103,15 +103,17 @@ def sealed_event(event: Struct, seal: _Seal) -> Any:
 # --- records
 
 
-class _Kind(NamedTuple):
+class _SealedFields(NamedTuple):
     steps: Mapping[str, _Step]
     known: frozenset[str] | None
     """Fields of an event that others send, who may add some."""
 
 
-def _kinds(topic: Topic) -> dict[str, _Kind]:
+def _kinds(topic: Topic) -> dict[str, _SealedFields]:
     return {
-        tag_of(event): _Kind(steps_of(event), frozenset((*event.__struct_fields__, "type")) if topic is TURNS else None)
+        tag_of(event): _SealedFields(
+            steps_of(event), frozenset((*event.__struct_fields__, "type")) if topic is TURNS else None
+        )
         for event in carried_by(topic)
     }
 

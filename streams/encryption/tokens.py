@@ -1,4 +1,4 @@
-"""What is sealed: AES-SIV under an app's data key, with the key's id before it.
+"""Sealed texts, bytes and parts: AES-SIV under an app's data key, with the key's id before it.
 
 ```
 sealed bytes   key's id (8) · salt (8, where there is one) · synthetic IV (16) · ciphertext
