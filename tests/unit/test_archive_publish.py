@@ -205,7 +205,7 @@ async def archivist(monkeypatch: pytest.MonkeyPatch) -> tuple[Archivist, Merging
     monkeypatch.setattr(archive, "_STOP_WITHIN_S", 0.01)
     made = Archivist(load_settings(), {}, IntakePolicy(), cast("Any", SimpleNamespace()))
     merging, group = Merging(), Group()
-    made._upkeep, made._consumer = cast("Any", merging), group
+    made._upkeep, made._consumer = cast("Any", merging), cast("Any", group)
     return made, merging, group
 
 
