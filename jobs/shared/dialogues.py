@@ -28,6 +28,7 @@ from models.policy.project import ProjectPolicy
 from models.policy.topic import TopicPolicy
 from models.policy.user import UserPolicy
 from models.session.fold import SessionState, fold
+from models.text.language import UNDECIDED, language_of
 from models.wire.arrival import SessionInput
 from streams.ports import Vectors
 
@@ -200,10 +201,12 @@ def folded(
     state: SessionState | None = None
     user_turn = 0
     for offset, turn in enumerate(turns_of_dialogue(dialogue)):
-        risk, vector = None, None
+        risk, vector, language = None, None, UNDECIDED
         if turn.role is Role.USER:
             risk, vector = risks[user_turn], vectors[user_turn] if turn.content else None
             user_turn += 1
-        item = SessionInput(turn, Position("turns", 0, offset), turn.timestamp, risk, vector)
+            language = language_of(turn.content)
+        place = Position("turns", 0, offset)
+        item = SessionInput(turn, place, turn.timestamp, risk, vector, language=language)
         state, outputs = fold(state, item, policy)
         yield turn, state, outputs

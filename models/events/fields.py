@@ -187,6 +187,12 @@ RequestName = Annotated[
 ]
 Operator = Annotated[str, about("Who: the name of the token's holder, never the token.", IDENTIFIER, names="operator")]
 Share = Annotated[float, about(privacy=BEHAVIOUR, unit="0-1")]
+Score = Annotated[
+    Share, about("What moves the mode, 0-1: the calibrated probability; the combined score where no model judges.")
+]
+UnsupportedTurns = Annotated[
+    dict[str, int], about("Language to the user turns in it that have no risk: the scorer does not read it.", BEHAVIOUR)
+]
 Importance = Annotated[Share, about("How much it matters, 0-1.")]
 Confidence = Annotated[Share, about("How sure the extractor is, 0-1; a correction counts as 1.")]
 TurnIndex = Annotated[int, about("Turn number: position in the session.", BEHAVIOUR, unit="turn number")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from models.events.base import DEFAULT_APP, Control, Output, RiskMode, Scalar, Speaker
 from models.events.fields import (
@@ -26,12 +26,14 @@ from models.events.fields import (
     MessageId,
     Operator,
     Ratio,
+    Score,
     SessionId,
     Share,
     StartTime,
     Summary,
     TurnIndex,
     TurnNumber,
+    UnsupportedTurns,
     UserId,
     UtcTime,
     about,
@@ -122,10 +124,6 @@ class ClockTicked(Control, frozen=True, kw_only=True, tag="clock_ticked", gc=Fal
     The time that counts is the broker's append time of this record, so that a replay sees the same clock.
     """
 
-
-Score = Annotated[
-    Share, about("What moves the mode, 0-1: the calibrated probability; the combined score where no model judges.")
-]
 
 # --- out ---------------------------------------------------------------------------------------------------
 
@@ -251,6 +249,8 @@ class ProfileUpdated(Output, frozen=True, kw_only=True, tag="profile_updated"):
     score: Score
     signals: Annotated[list[SignalShare], about("The signals of the combined score, each with its share.", BEHAVIOUR)]
     risk_points: Annotated[list[RiskPoint], about("Turns scored since the previous profile.", BEHAVIOUR)]
+    language: Annotated[str, about("Of the last user turn, ISO 639-1, or `unsupported`: no risk.", BEHAVIOUR)] = "en"
+    unsupported: UnsupportedTurns = field(default_factory=dict)
 
 
 class WindowClosed(Output, frozen=True, kw_only=True, tag="window_closed"):

@@ -115,6 +115,7 @@ class UserTurnAdded(Output, frozen=True, kw_only=True, tag="user_turn_added"):
     turn: TurnIndex
     role: Speaker
     content: Annotated[str, about("Text of the message.", CONTENT)]
+    language: Annotated[str, about("That the user speaks, ISO 639-1.", BEHAVIOUR)] = "en"
 
 
 class UserTurnCorrected(Output, frozen=True, kw_only=True, tag="user_turn_corrected"):
@@ -310,6 +311,10 @@ class UserMemoryChanged(Output, frozen=True, kw_only=True, tag="user_memory_chan
         default_factory=list
     )
     memory_mode: UserMode = MemoryMode.ACTIVE
+    language: Annotated[str, about("Of the user's last turn, ISO 639-1.", BEHAVIOUR)] = "en"
+    unsupported_turns: Annotated[
+        int, about("User turns in languages of which the rules read no facts, and no language model did.", BEHAVIOUR)
+    ] = 0
 
 
 UserOutput = FactChanged | UserMemoryChanged | EpisodeCompressed | EpisodeRequested | FactsRequested | TopicsRecalled

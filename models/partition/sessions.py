@@ -64,13 +64,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DecodedArrival(Struct, frozen=True, gc=False):
-    """A decoded record with what the batch stages added; `risk` and `vector` as in `SessionInput`."""
+    """A decoded record with what the batch stages added; `risk`, `vector` and `language` as in `SessionInput`."""
 
     event: InputEvent
     position: Position
     appended_at: datetime
     risk: float | None = None
     vector: NDArray[np.float32] | None = None
+    language: str = ""
 
 
 class _Clock(Struct, array_like=True):
@@ -167,7 +168,9 @@ class PartitionFold(LogFold[DecodedArrival]):
             return True
         known = self._state(meant)
         first = self._first_turns.of(meant) if known is None or known.deadline is None else 0
-        item = SessionInput(event, arrival.position, self.watermark, arrival.risk, arrival.vector, first)
+        item = SessionInput(
+            event, arrival.position, self.watermark, arrival.risk, arrival.vector, first, arrival.language
+        )
         state, fired = self._apply(meant, known, item)
         if isinstance(event, AnyTurn):
             self._count(meant, event, state, fired)

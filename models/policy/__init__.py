@@ -128,6 +128,8 @@ class RiskPolicy(PolicySection, frozen=True, kw_only=True):
     nothing. A turn without a producer's risk has none: it is remembered, and moves no score."""
     scored_roles: tuple[Role, ...] = (Role.USER,)
     """Whose turns count as behaviour and are scored; an upstream risk counts for any role."""
+    languages: tuple[Annotated[str, Meta(max_length=3)], ...] = ("en",)
+    """That the scorer reads, ISO 639-1: of another it gives no risk, which is told (`unsupported`). None: all."""
     trajectory_window: Annotated[int, Meta(ge=3, le=200)] = 20
     """Scored turns the slope is fitted to (Signal A, `window`)."""
     trajectory_min: Annotated[int, Meta(ge=2, le=200)] = 5
@@ -151,6 +153,10 @@ class RiskPolicy(PolicySection, frozen=True, kw_only=True):
     """Risk from which the detectors watch a turn for returns and rephrasings; the rules give a plain request 0.4."""
     suspicion: SuspicionWeights = SuspicionWeights()
     weights: SignalWeights = SignalWeights()
+
+    def reads(self, language: str) -> bool:
+        """Whether the scorer reads a language."""
+        return not self.languages or language in self.languages
 
     @property
     def weights_in_force(self) -> SignalWeights:

@@ -49,6 +49,7 @@ from models.state.buffer import BufferedTurn
 from models.state.decay import half_life, memory_type, priority
 from models.state.entity import same_fields
 from models.state.transcript import fitting
+from models.text.language import UNSUPPORTED
 from models.text.summary import Summary
 from models.text.words import estimate_tokens, utf8_bytes
 from models.wire.arrival import SessionTimedOut
@@ -142,7 +143,9 @@ class SessionEmission(entity.Emission[OutputEvent]):
     def user_turn(self, turn: Turn) -> None:
         """A turn is the user's too: whoever folds users goes on from here."""
         common = self._common("user_turn_added", turn)
-        self.outputs.append(UserTurnAdded(**common, turn=turn.turn, role=turn.role, content=turn.content))
+        self.outputs.append(
+            UserTurnAdded(**common, turn=turn.turn, role=turn.role, content=turn.content, language=self._head.language)
+        )
 
     def project_turn(self, turn: Turn, project_id: str) -> None:
         """A turn is its project's too: whoever folds projects goes on from here."""
@@ -359,6 +362,8 @@ class SessionEmission(entity.Emission[OutputEvent]):
                 score=self._step.score,
                 signals=measured.combination.shares(),
                 risk_points=[RiskPoint(*point) for point in head.risk_points],
+                language=head.language if head.supported else UNSUPPORTED,
+                unsupported=head.unsupported,
             )
         )
         head.risk_points = []

@@ -103,7 +103,8 @@ class RiskStep:
         """Give the risk that counts, and whether the mode changed by it."""
         head, policy = self.head, self.policy
         behaves = turn.role in policy.risk.scored_roles
-        own = self.item.risk if behaves and policy.risk.source == "scorer" else None
+        reads = not behaves or self._reads()
+        own = self.item.risk if behaves and reads and policy.risk.source == "scorer" else None
         risk = _bounded(own if turn.risk is None else turn.risk)
         if risk is not None:
             insert_risk(head, turn.turn, risk, policy.risk.trajectory_window)
@@ -112,7 +113,8 @@ class RiskStep:
             self._escalating.hear(None)  # Said of an alert that is resolved, it says nothing of what comes now.
         if behaves:
             vector = None if self.item.vector is None else quantise(self.item.vector)
-            self._observe(turn, observe_behaviour(self.state, head, turn, vector, risk=risk or 0.0, policy=policy))
+            seen = observe_behaviour(self.state, head, turn, vector, risk=risk or 0.0, policy=policy)
+            self._observe(turn, seen, reads=reads)
         if turn.role is Role.ASSISTANT and turn.turn > asked >= 0 and is_refusal(turn.content):
             self._note_refusal(asked)
         # A turn that is neither scored nor behaviour moves no signal but by the count it is divided by.
@@ -145,12 +147,25 @@ class RiskStep:
         head.alerts_raised += cause == "raised"
         return None if alert is None or cause is None else (alert, cause)
 
-    def _observe(self, turn: Turn, seen: TurnFindings) -> None:
+    def _reads(self) -> bool:
+        """Whether the scorer reads the turn's language; the last one holds for what is too short to have its own.
+
+        What is short and risky counts: nobody hides a request behind a greeting in another language.
+        """
+        head, item, policy = self.head, self.item, self.policy.risk
+        head.language = item.language or head.language
+        stands_out = not item.language and (_bounded(item.risk) or 0.0) >= policy.risky_turn
+        head.supported = policy.reads(head.language) or stands_out
+        if not head.supported:
+            head.unsupported = {**head.unsupported, head.language: head.unsupported.get(head.language, 0) + 1}
+        return head.supported
+
+    def _observe(self, turn: Turn, seen: TurnFindings, *, reads: bool) -> None:
         """Show a user's turn to the sequence signals, where a model judges."""
         escalating, risk = self._escalating, _bounded(self.item.risk)
         if escalating is None or risk is None or turn.role is not Role.USER:
             return
-        if self._topic_is_allowed(turn.app_id, seen):
+        if not reads or self._topic_is_allowed(turn.app_id, seen):
             escalating.pass_over()
             return
         observation = Observation(turn.turn, risk, seen.features, seen.marks, seen.nearness, escalating.refused)

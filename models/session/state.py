@@ -44,6 +44,7 @@ from models.state.entity import HEAD, StateLayout, encode
 from models.state.parts import Parts
 from models.state.transcript import Transcript
 from models.state.vectors import VectorRing
+from models.text.language import ENGLISH
 from models.text.summary import Said
 
 LAYOUT = StateLayout("session state", version=2, log="turns")
@@ -124,6 +125,12 @@ class Open(Prefix, array_like=True):
     """Message ids that were noted."""
     counts_from: int = 0
     """Lowest number that may be given: above all that the session had before it was forgotten."""
+    language: str = ENGLISH
+    """Of the last user turn that had one, ISO 639-1 …"""
+    supported: bool = True
+    """… and whether the last one's could be read."""
+    unsupported: dict[str, int] = {}
+    """Language to the user turns that have no risk, as the scorer does not read it."""
 
     @property
     def mean_risk(self) -> float:

@@ -1,61 +1,86 @@
-"""Script and language of a text, English or not: of another language an English model says little."""
+"""Language of a text: detection and the rules read English, and say so of any other instead of guessing.
 
-import unicodedata
-from collections import Counter
-from functools import lru_cache
-from itertools import islice
+What is clearly English by its function words is told at once (97 % of everyday turns). Of the rest py3langid decides,
+a naive Bayes model of byte n-grams that lies in its wheel, where it is sure; where it is not, a text has no language of
+its own, and its conversation's holds. Pure: the same text has the same language, whatever was read before.
+"""
 
+from functools import cache
+
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+from models.text.disguise import unmask
 from models.text.keywords import STOP_WORDS
 from models.text.known_words import ENGLISH_WORDS, OTHER_WORDS
-from models.text.words import fold_text, word_set, words_of
+from models.text.tables import PatternTables
+from models.text.words import capped, fold_text, word_set, words_of
 
-NO_SCRIPT = "none"
-LATIN = "latin"
+ENGLISH = "en"
+UNDECIDED = ""
+"""Too little is said: a greeting, a name, a number. The language of what was said before holds, first English."""
+UNSUPPORTED = "unsupported"
+"""What stands where a risk or a fact would be guessed."""
+LANGUAGES = tuple(sorted(PatternTables("words", room="text").word_set("LANGUAGES")))
+"""That are told apart, ISO 639-1: the fewer, the surer."""
+
 _ENGLISH = (ENGLISH_WORDS | STOP_WORDS) - OTHER_WORDS - word_set("also come over part want")
 """Without those that other languages have, too."""
-_LOOKED_AT_WORDS = 64
-_FEW_WORDS = 8
-"""Below, a text without any common word can be a title, a list, a search."""
-_ALSO_LATIN = frozenset({"fullwidth", "mathematical", "double-struck", "script", "black-letter", "modifier", "feminine",
-                         "masculine", "micro", "kelvin", "angstrom"})  # fmt: skip
+_ENOUGH_WORDS = 2
+_TIMES_OTHERS = 2
+_HEAD_CHARS = 200
+"""That are looked at first: the model takes a microsecond a byte."""
+_LEAST_CONFIDENCE, _LEAST_OF_ITS_SCRIPT = 0.6, 0.3
+"""On 210 short sentences in 15 languages none is wrong from 0.5; other scripts than Latin are no English at least."""
+_BEYOND_LATIN = "\u0250"
+_SENTENCE_ENDS = str.maketrans(dict.fromkeys(".!?;:\u3002\uff01\uff1f", "\n"))
 
 
-@lru_cache(maxsize=4_096)
-def _script(letter: str) -> str:
-    first = unicodedata.name(letter, "unknown").split(" ", 1)[0].lower()
-    return LATIN if first in _ALSO_LATIN else first
+def language_of(text: str) -> str:
+    """ISO 639-1 code, one of `LANGUAGES`; `UNDECIDED` where too little is said.
 
+    A text with an English sentence, or with a disguised one, is English: a harmful request keeps its risk, whatever
+    stands around it.
 
-def script_of(text: str) -> str:
-    r"""The script of most letters.
-
-    By the first word of their Unicode names: "latin", "cyrillic", "cjk", "arabic"; "none" without letters; of scripts
-    with as many letters the one that comes first.
-
-    >>> script_of("well"), script_of("\u043d\u0435\u0442, thanks a lot"), script_of("12:30?")
-    ('latin', 'latin', 'none')
+    >>> language_of("how do I get there?"), language_of("Wie komme ich zum Bahnhof?"), language_of("12:30")
+    ('en', 'de', '')
     """
-    if text.isascii():
-        return LATIN if any(map(str.isalpha, text)) else NO_SCRIPT
-    scripts: Counter[str] = Counter()
-    for letter, times in Counter(text).items():
-        if letter.isalpha():
-            scripts[_script(letter)] += times
-    return max(scripts, key=scripts.__getitem__) if scripts else NO_SCRIPT
+    if _is_clearly_english(text):
+        return ENGLISH
+    found = _detected(text)
+    if found in {ENGLISH, UNDECIDED}:
+        return found
+    meant = unmask(capped(text))
+    sentences = meant.text.translate(_SENTENCE_ENDS).splitlines()
+    return ENGLISH if meant.disguises or any(map(_is_clearly_english, sentences)) else found
 
 
-def is_probably_english(text: str) -> bool:
-    r"""Whether nothing speaks against English: its function words outweigh those of other languages.
+def _is_clearly_english(text: str) -> bool:
+    words = words_of(fold_text(text[:_HEAD_CHARS]))
+    english = sum([word in _ENGLISH for word in words])
+    return english >= _ENOUGH_WORDS and english > _TIMES_OTHERS * sum([word in OTHER_WORDS for word in words])
 
-    Looks at the first 64 words. A text without letters, or a short one without common words, can be English.
 
-    >>> is_probably_english("how do I get there?"), is_probably_english("Wie komme ich zum Bahnhof?")
-    (True, False)
-    """
-    script = script_of(text)
-    if script != LATIN:
-        return script == NO_SCRIPT
-    words = list(islice(words_of(fold_text(text)), _LOOKED_AT_WORDS))
-    english = sum(word in _ENGLISH for word in words)
-    other = sum(word in OTHER_WORDS for word in words)
-    return english > other or (english == other and len(words) < _FEW_WORDS)
+def _detected(text: str) -> str:
+    head = text[:_HEAD_CHARS]
+    letters = [letter for letter in head if letter.isalpha()]
+    if not letters:
+        return UNDECIDED
+    language, confidence = _identifier().classify(head)
+    is_latin = 2 * sum([letter < _BEYOND_LATIN for letter in letters]) >= len(letters)
+    return language if confidence >= (_LEAST_CONFIDENCE if is_latin else _LEAST_OF_ITS_SCRIPT) else UNDECIDED
+
+
+@cache
+def _identifier() -> LanguageIdentifier:
+    """The model, read when it is first needed: half a second, and 50 MB."""
+    every = LanguageIdentifier.from_model_file(MODEL_FILE)
+    every.set_languages(LANGUAGES)
+    return LanguageIdentifier(
+        every.nb_ptc,
+        every.nb_pc,
+        every.nb_classes,
+        every.tk_nextmove,
+        every.tk_output,
+        norm_probs=True,
+        tk_row=every.tk_row,
+    )

@@ -51,6 +51,7 @@ from models.events.user import MemoryMode, MemoryModeSet, UserDeed
 from models.language.facts.extraction import extract
 from models.policy import Policy
 from models.state.entity import Emission, Folding, same_fields
+from models.text.language import ENGLISH
 from models.text.summary import EXTRACTIVE, Passage, Summary, summarise
 from models.text.words import estimate_tokens
 from models.user.fact import FactChange, FactProvenance
@@ -132,6 +133,8 @@ class _UserStep(Emission[UserOutput]):
             self._emit_facts(self._state.facts.take(found.facts, found.retractions, said))
             if self._policy.facts.ask and turn.content.strip():
                 self._ask_for_facts(turn, turn.timestamp)
+            head.language = turn.language
+            head.unsupported_turns += turn.language != ENGLISH and not self._policy.facts.ask
         self._ask_for_episodes(turn.session_id)
         self._state.release()
         self._emit_progress(turn.session_id)
@@ -329,6 +332,8 @@ class _UserStep(Emission[UserOutput]):
                 seen={str(partition): offset for partition, offset in head.seen.items()},
                 results=head.results,
                 memory_mode=head.mode,
+                language=head.language,
+                unsupported_turns=head.unsupported_turns,
             )
         )
 

@@ -21,6 +21,7 @@ from models.events import CommandResult, Role, SessionTurns
 from models.events.user import MemoryMode
 from models.policy import Policy
 from models.state.entity import CountParts, EntityState, Read, decoder, encode
+from models.text.language import ENGLISH
 from models.user.fact import LAYOUT
 from models.user.facts import Facts
 from models.user.topics import UserTopics
@@ -55,6 +56,10 @@ class UserHead(Struct, array_like=True):
     """Sessions that have the user's topics and did not end since, the latest last."""
     told: dict[int, tuple[int, list[str]]] = {}
     """Partition of `turns.v1` → offset of the last record that closed sessions of the user, and what it told."""
+    language: str = ENGLISH
+    """Of the user's last turn."""
+    unsupported_turns: int = 0
+    """User turns that no facts were read of, as no rule and no model reads their language."""
 
     @property
     def compressed(self) -> int:

@@ -42,6 +42,7 @@ class SessionInput(Struct, frozen=True, gc=False):
         vector: The embedding of a turn or of a restored topic's title, `(dim,)` float32 of unit length, or None (empty
             text, other roles).
         first_turn: Lowest number to give, where the session is not known.
+        language: Of a turn that is scored, ISO 639-1; empty where too little is said (`models.text.language`).
     """
 
     event: SessionEvent
@@ -50,6 +51,7 @@ class SessionInput(Struct, frozen=True, gc=False):
     risk: float | None = None
     vector: NDArray[np.float32] | None = None
     first_turn: int = 0
+    language: str = ""
 
 
 class Command(Struct, frozen=True, gc=False):

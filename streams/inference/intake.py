@@ -21,7 +21,7 @@ from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from models.risk.scorer import score_text
 from models.session.bounds import fitting_dead_letter, thinned_dead_letter
-from models.text.language import is_probably_english
+from models.text.language import ENGLISH, UNDECIDED, language_of
 from models.wire.arrival import Command
 from models.wire.codec import decode_command, decode_input
 from models.wire.envelope import SCHEMA_HEADER
@@ -90,11 +90,14 @@ class Intake:
         with stage("score"):
             said = [turn for *_, turn in turns]
             risks = score_turns(said, vectors[: len(said)], self._embedder, self._scorer)
-            foreign = sum(not is_probably_english(turn.content) for turn in said)
-            metrics.counter("turns_not_english_total").inc(foreign)
-        for (arrivals, n, text), risk, vector in zip(texts, [*risks, *[None] * len(restored)], vectors, strict=True):
+            languages = languages_of(said)
+        nothing = len(restored)
+        enriched = zip(texts, [*risks, *[None] * nothing], vectors, [*languages, *[""] * nothing], strict=True)
+        for (arrivals, n, text), risk, vector, language in enriched:
             plain = arrivals[n]
-            arrivals[n] = DecodedArrival(plain.event, plain.position, plain.appended_at, risk, vector if text else None)
+            arrivals[n] = DecodedArrival(
+                plain.event, plain.position, plain.appended_at, risk, vector if text else None, language
+            )
 
 
 def score_turns(turns: Sequence[AnyTurn], vectors: Vectors, embedder: Embedder, scorer: TurnScorer) -> Sequence[float]:
@@ -110,6 +113,15 @@ def score_turns(turns: Sequence[AnyTurn], vectors: Vectors, embedder: Embedder, 
             risks[n] = score_text(turns[n].content)
             metrics.counter("risks_not_a_number_total").inc()
     return risks
+
+
+def languages_of(turns: Sequence[AnyTurn]) -> list[str]:
+    """Language of each turn, empty where too little is said; those that are not English are counted."""
+    languages = [language_of(turn.content) for turn in turns]
+    for language in languages:
+        if language not in {ENGLISH, UNDECIDED}:
+            metrics.counter("turns_not_english_total", language=language).inc()
+    return languages
 
 
 def topic_text(title: str, summary: str | None) -> str:

@@ -40,6 +40,7 @@ from models.events.topics import (
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from models.session.turn_numbers import PlacedCorrection
+from models.text.language import ENGLISH, language_of
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.api.assembly import memory_api
@@ -365,7 +366,7 @@ class IndexRole(BatchRole):
         scored = [n for n, turn in enumerate(turns) if turn.role in roles]
         found = score_turns([turns[n] for n in scored], vectors[scored], self._embedder, self._scorer)
         for n, risk in zip(scored, found, strict=True):
-            risks[n] = risk
+            risks[n] = risk if self._policy.risk.reads(language_of(turns[n].content) or ENGLISH) else None
         return risks
 
     async def on_idle(self) -> None:

@@ -77,7 +77,8 @@ async def test_answers_of_before_stay_what_they_were(client: httpx.AsyncClient) 
     plain = await context(client)
     declined = await context(client, injection_point=POINTS[0], app_memories=False)
 
-    told = {"prompt", "tokens", "facts", "episodes", "recent", "found", "left_out", "known", "caught_up", "memory_mode"}
+    told = {"prompt", "tokens", "facts", "episodes", "recent", "found", "left_out"}
+    told |= {"known", "caught_up", "memory_mode", "language"}
     assert set(plain) == told
     assert set(plain["left_out"]) == {"facts", "episodes", "recent", "found", "last_turn_cut"}
     assert (declined["prompt"], declined["injection_point"]) == (plain["prompt"], POINTS[0])

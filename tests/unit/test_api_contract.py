@@ -103,7 +103,7 @@ def test_lists_say_by_headers_what_objects_have_as_fields(contract: dict[str, An
     assert {name for name, headers in told.items() if headers} == {
         *("list_user_facts", "list_user_episodes", "list_recent_turns")
     }
-    assert [*told["list_user_facts"]] == ["Turntide-Known", "Turntide-Caught-Up"]
+    assert [*told["list_user_facts"]] == ["Turntide-Known", "Turntide-Caught-Up", "Turntide-Language"]
 
 
 def test_errors_are_problems(contract: dict[str, Any]) -> None:

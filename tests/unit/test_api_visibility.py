@@ -93,12 +93,24 @@ async def test_an_empty_answer_says_why(
         called += [await tools[name].call(asked) for name in ("search_memory", "get_context")]
     await made.close()
 
-    told: list[tuple[str | None, ...]] = [tuple(map(each.headers.get, HEADERS)) for each in lists]
+    told: list[tuple[str | None, ...]] = [tuple(map(each.headers.get, [*HEADERS][: len(FIELDS)])) for each in lists]
     objects += [msgspec.to_builtins(each.structured) for each in called]
     told += [tuple(None if each[name] is None else str(each[name]).lower() for name in FIELDS) for each in objects]
     assert told == [expected] * 10
     assert ("nobody of that name" in called[0].text) is (expected == ("false", "true"))
     assert ("yet" in called[0].text) is (expected[1] == "false")
+
+
+async def test_what_is_answered_of_a_user_says_which_language_no_facts_are_read_of(served: Served) -> None:
+    """Lists by a header, objects by a field; a user's first German turn is said, an English one's language too."""
+    german = stats(("s", 3), language="de", unsupported_turns=1)
+    served.users.known_users += [german, stats(("t", 0), user="v")]
+    async with served.client() as client:
+        facts = [await client.get(f"/v1/users/{user}/facts?app_id=a") for user in "uv"]
+        context = await client.post("/v1/context", json={"user_id": "u", "app_id": "a", "query": "was"})
+
+    assert [each.headers["Turntide-Language"] for each in facts] == ["unsupported", "en"]
+    assert context.json()["language"] == "unsupported"
 
 
 async def test_a_standing_counts_no_turn_of_an_erased_session(served: Served) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from models.events import AnyTurn, Mode, Role
-from models.risk.combination import probability_of
 from models.risk.scorer import score_text
 from streams.inference.intake import score_turns
 from streams.inference.wordllama import WordLlamaEmbedder
@@ -27,6 +26,12 @@ from tests.support.watched import Said, Watched, by_user, own_dialogue, said_in,
 SAID = tomllib.loads((Path(__file__).parent / "data" / "own_conversations.toml").read_text())
 HARMLESS: dict[str, list[str]] = SAID["harmless"]
 ESCALATING: dict[str, list[str]] = SAID["escalating"]
+UNREAD = {
+    "es": (HARMLESS["Spanish"], ESCALATING["Spanish"]),
+    "de": (HARMLESS["German"],),
+    "ru": (HARMLESS["Russian"],),
+    "zh": (HARMLESS["Chinese"],),
+}
 CALM = ("How long should the dough rest?", "Which train is the earlier one?", "Thanks, that will do.")
 DISGUISES: dict[str, Callable[[str], str]] = {
     "base64": lambda text: b64encode(text.encode()).decode(),
@@ -48,32 +53,34 @@ def disguised(said: list[Said], disguise: Callable[[str], str]) -> list[Said]:
     return [(role, disguise(content) if role is Role.USER else content) for role, content in said]
 
 
-def not_english() -> float:
-    """Turns counted so far."""
-    found: float = metrics.counter("turns_not_english_total")._value.get()
+def counted(language: str) -> float:
+    """Turns in a language so far."""
+    found: float = metrics.counter("turns_not_english_total", language=language)._value.get()
     return found
 
 
-@pytest.mark.parametrize("language", HARMLESS)
-def test_a_harmless_talk_in_another_language_is_calm_and_counted(language: str) -> None:
-    """However long; the metric tells an operator that nobody watches it."""
-    before, said = not_english(), by_user(*HARMLESS[language] * 10)
-    watched = Watched().hear(said)
+@pytest.mark.parametrize(("code", "said"), [(code, said) for code in UNREAD for said in UNREAD[code]])
+def test_another_language_has_no_risk_and_is_told(code: str, said: Sequence[str]) -> None:
+    """Nothing is guessed, however long it goes on, of a harmless talk or another; profile and metric say so."""
+    before, said = counted(code), [*said] * 5
+    watched = Watched().hear(by_user(*said))
+    profile = watched.profile
 
-    assert (watched.alerts, watched.dead, watched.profile.mode) == ([], [], Mode.CALM)
-    assert not_english() - before == len(said)
+    assert (watched.alerts, watched.dead, profile.mode, profile.peak_risk) == ([], [], Mode.CALM, 0.0)
+    assert (profile.language, profile.unsupported) == ("unsupported", {code: len(said)})
+    assert counted(code) - before == len(said)
 
 
-def test_an_escalation_in_another_language_is_not_seen() -> None:
-    """Stated: what alerts in English stays near the base in another language, above zero, and is counted."""
-    before = not_english()
-    base = probability_of(shipped_scorer().model.file.base)
-    seen, unseen = (Watched().hear(by_user(*ESCALATING[language])) for language in ("English", "Spanish"))
+def test_english_among_another_language_counts() -> None:
+    """Who writes Spanish in between, or before a short demand, is alerted of by what stands in English."""
+    english, spanish = ESCALATING["English"], HARMLESS["Spanish"]
+    mixed = [text for pair in zip(english, cycle(spanish), strict=False) for text in pair]
+    alone, among = Watched().hear(by_user(*english)), Watched().hear(by_user(*mixed))
+    short = Watched().hear(by_user(*spanish, "bomb hack exploit"))
 
-    assert ([alert.cause for alert in seen.alerts], unseen.alerts) == (["raised"], [])
-    assert unseen.probability is not None
-    assert base < unseen.probability < 0.15
-    assert not_english() - before == len(ESCALATING["Spanish"])
+    assert [alert.cause for alert in alone.alerts] == [alert.cause for alert in among.alerts] == ["raised"]
+    assert among.profile.peak_risk == alone.profile.peak_risk > 0
+    assert (short.profile.peak_risk >= 0.35, short.profile.unsupported) == (True, {"es": len(spanish)})
 
 
 @pytest.mark.parametrize("name", DISGUISES)

@@ -36,6 +36,7 @@ from streams.api.users.messages import (
     SearchMemory,
     TurnHit,
     UserFacts,
+    UserLanguage,
 )
 from streams.api.users.reading import MemoryReader
 from streams.gateway.gateway import Gateway
@@ -74,6 +75,7 @@ class ListedFacts(Struct, frozen=True):
     known: bool = True
     """Whether the user was ever heard of."""
     caught_up: CaughtUp = None
+    language: UserLanguage = ""
 
 
 class ToldContext(Struct, frozen=True):
@@ -154,7 +156,7 @@ def tools_of(memory: AskedMemory) -> list[ServedTool]:
         fresh = Freshness.of(answer.headers)
         lines = [f"- {fact.category} {fact.key}: {fact.value}" for fact in answer.body]
         text = "\n".join(lines) or _none(fresh, "nothing is known of this user")
-        return ToolResult(text, ListedFacts(answer.body, fresh.known, fresh.caught_up))
+        return ToolResult(text, ListedFacts(answer.body, *fresh))
 
     async def project_context(asked: Any) -> ToolResult:
         budget = BudgetOverrides(total_tokens=asked.token_budget)

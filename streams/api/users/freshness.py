@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from models.events import UserMemoryChanged
+from models.text.language import ENGLISH, UNSUPPORTED
 from streams.api.sessions.turns import is_remembered
 from streams.http.security import caller
 from streams.index.collections import RememberedTurn
@@ -25,10 +26,11 @@ from streams.index.hybrid_search import Scope
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory, of_user
 
-_KNOWN, _CAUGHT_UP = "Turntide-Known", "Turntide-Caught-Up"
+_KNOWN, _CAUGHT_UP, _LANGUAGE = "Turntide-Known", "Turntide-Caught-Up", "Turntide-Language"
 HEADERS = {
     _KNOWN: "Whether the user was ever heard of.",
     _CAUGHT_UP: "Whether all that the role has heard of is in the answer; not there where it cannot tell (role `api`).",
+    _LANGUAGE: "What the user speaks, ISO 639-1; `unsupported`: no facts are read of it.",
 }
 """Of answers that are lists; others have fields of the same meaning."""
 _NEWEST = 8
@@ -41,15 +43,17 @@ class Freshness(NamedTuple):
     Attributes:
         known: Whether the user, or what else was asked about, was ever heard of.
         caught_up: Whether all that the process has heard of is in it; None: cannot be told.
+        language: What the user speaks, ISO 639-1; `unsupported`: no facts are read of it. Empty: not known.
     """
 
     known: bool
     caught_up: bool | None
+    language: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
         """As headers of an answer."""
-        told = {_KNOWN: self.known, _CAUGHT_UP: self.caught_up}
+        told = {_KNOWN: self.known, _CAUGHT_UP: self.caught_up, _LANGUAGE: self.language or None}
         return {name: str(value).lower() for name, value in told.items() if value is not None}
 
     @classmethod
@@ -57,10 +61,10 @@ class Freshness(NamedTuple):
         """What headers of an answer say; a role of an earlier release says nothing, and seemed to know everybody.
 
         >>> Freshness.of(Freshness(known=False, caught_up=None).headers)
-        Freshness(known=False, caught_up=None)
+        Freshness(known=False, caught_up=None, language='')
         """
-        caught_up = headers.get(_CAUGHT_UP)
-        return cls(headers.get(_KNOWN) != "false", None if caught_up is None else caught_up == "true")
+        caught_up, language = headers.get(_CAUGHT_UP), headers.get(_LANGUAGE, "")
+        return cls(headers.get(_KNOWN) != "false", None if caught_up is None else caught_up == "true", language)
 
 
 class MemoryProgress:
@@ -97,7 +101,8 @@ class MemoryProgress:
         newest = [turn for turn in found if reads(turn.app_id)]
         stands = stats if stats is not None and reads(stats.app_id) else None
         is_behind = not all(is_remembered(turn, stands) for turn in _last_of_each(newest, stands))
-        return Freshness(bool(newest) or stands is not None, False if is_behind else at_end), stands
+        language = "" if stands is None else _understood(stands)
+        return Freshness(bool(newest) or stands is not None, False if is_behind else at_end, language), stands
 
     async def of_scope(self, scope: Scope, app_id: str | None) -> Freshness:
         """Of what a search looks through.
@@ -109,6 +114,10 @@ class MemoryProgress:
             return await self.of_user(app_id, scope.user_id)
         at_end = self._at_end()
         return Freshness(bool(await self._turns.newest(scope.where(), 1, by="turn")), at_end)
+
+
+def _understood(user: UserMemoryChanged) -> str:
+    return UNSUPPORTED if user.language != ENGLISH and user.unsupported_turns else user.language
 
 
 def _last_of_each(newest: Iterable[RememberedTurn], stands: UserMemoryChanged | None) -> list[RememberedTurn]:

@@ -53,6 +53,9 @@ CaughtUp = Annotated[
     bool | None,
     Meta(description="Whether all that the role has heard of is in it; null: it cannot tell (role `api`)."),
 ]
+UserLanguage = Annotated[
+    str, Meta(description="What the user speaks, ISO 639-1; `unsupported`: no facts are read of it; empty: not known.")
+]
 WithAppMemories = Annotated[
     bool, Meta(description="Whether memories of the app stand first; none: if an injection point is named.")
 ]
@@ -198,6 +201,7 @@ class Retrieved(Struct, frozen=True, kw_only=True):
     caught_up: CaughtUp = None
     memory_mode: MemoryMode = MemoryMode.ACTIVE
     """Of a user whose memory is `off` nothing is told."""
+    language: UserLanguage = ""
 
 
 class AppMemoryAnswer(Struct, frozen=True, kw_only=True):
@@ -252,6 +256,7 @@ class AssembledContext(Struct, frozen=True, kw_only=True):
     caught_up: CaughtUp = None
     memory_mode: MemoryMode = MemoryMode.ACTIVE
     """Of a user whose memory is `off` only the session's last turns are told."""
+    language: UserLanguage = ""
     app_memories: list[AppMemoryAnswer] | UnsetType = UNSET
     """In the prompt, the latest updated first, those that other apps share after the app's own. Like the following, not
     there where none were wanted."""
@@ -286,6 +291,7 @@ class Found(Struct, frozen=True, kw_only=True):
     known: bool = True
     """Whether the user was ever heard of, or else the session or the app."""
     caught_up: CaughtUp = None
+    language: UserLanguage = ""
 
 
 class StandingAnswer(Struct, frozen=True, kw_only=True):
@@ -307,6 +313,7 @@ class StandingAnswer(Struct, frozen=True, kw_only=True):
     memory_mode: MemoryMode = MemoryMode.ACTIVE
     """Whether it learns and is read for prompts, is only read, or neither."""
     caught_up: CaughtUp = None
+    language: UserLanguage = ""
 
 
 def between(since: str | None, until: str | None) -> Between:
