@@ -80,6 +80,7 @@ SESSION: Final = EntityKind(
             views={"compactions": once("id"), "segments": newest("app_id", "session_id", "first_turn", "last_turn")},
         ),
         Emits(events.SegmentRequested, topics.REQUESTS),
+        Emits(events.TopicSummaryRequested, topics.REQUESTS),
         Emits(
             events.TopicChanged,
             topics.CONVERSATION_TOPICS,

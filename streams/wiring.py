@@ -70,7 +70,8 @@ def _asking(policy: Policy, llm: LlmSettings) -> Policy:
         facts = structs.replace(policy.users.facts, ask=True)
         policy = structs.replace(policy, users=structs.replace(policy.users, facts=facts))
     if llm.summarise_sessions:
-        policy = structs.replace(policy, memory=structs.replace(policy.memory, ask=True))
+        topics = structs.replace(policy.topics, ask=True)
+        policy = structs.replace(policy, memory=structs.replace(policy.memory, ask=True), topics=topics)
     if llm.make_memories:
         if policy.apps.answer_within <= llm.memory_timeout:
             raise ConfigurationError(

@@ -35,6 +35,7 @@ SessionOutput = (
     | SegmentCompacted
     | SegmentRequested
     | TopicChanged
+    | TopicSummaryRequested
     | EpisodeClosed
     | AlertChanged
     | JudgementRequested

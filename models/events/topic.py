@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from models.events.base import Control, Output, Position, Speaker
+from models.events.base import Control, Output, Position, RequestedTurn, Speaker
 from models.events.fields import (
     BEHAVIOUR,
     CONTENT,
@@ -54,6 +54,7 @@ class TopicSummarised(Control, frozen=True, kw_only=True, tag="topic_summarised"
     topic_id: Annotated[TopicId, NAMED]
     summary: Summary
     summarised_by: SummarisedBy
+    packed: Annotated[int | None, about("As in the request; null: whatever is packed by now.", BEHAVIOUR)] = None
 
 
 class RestoredMessage(Struct, frozen=True, kw_only=True, gc=False):
@@ -119,6 +120,16 @@ class TopicsRecalled(Control, frozen=True, kw_only=True, tag="topics_recalled", 
 
 
 TopicControl = TopicAdjusted | FeedbackGiven | TopicSummarised | TopicRestored | TopicsRecalled
+
+
+class TopicSummaryRequested(Output, frozen=True, kw_only=True, tag="topic_summary_requested"):
+    """A slower summariser is to say better what was packed. Never waited for; answered by `TopicSummarised`."""
+
+    topic_id: TopicId
+    packed: Annotated[int, about("Messages that the summary stands for: an answer for fewer is late.", BEHAVIOUR)]
+    summary: Annotated[Summary, about("The topic's summary before; empty for none.")]
+    turns: Annotated[list[RequestedTurn], about("The messages that were packed, long ones cut.", CONTENT)]
+
 
 TopicCause = Literal[
     "started",

@@ -69,6 +69,10 @@ class TopicPolicy(PolicySection, frozen=True, kw_only=True):
     beyond it is released: it is in the archive alone then."""
     blocks: Annotated[int, Meta(ge=1, le=8)] = 8
     """Packed blocks kept per topic."""
+    ask: bool = False
+    """Whether a slower summariser is asked at each compaction; on where a language model is configured."""
+    asked_chars: Annotated[int, Meta(ge=100, le=2_000)] = 1_000
+    """Length of a message as the slower summariser sees it."""
     tags: Annotated[int, Meta(ge=0, le=32)] = 16
     """Tags of a topic …"""
     tag_chars: Annotated[int, Meta(ge=1, le=64)] = 64

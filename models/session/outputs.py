@@ -28,6 +28,7 @@ from models.events import (
     Slope,
     TopicChanged,
     TopicsKept,
+    TopicSummaryRequested,
     Turn,
     TurnNumbered,
     UserTurnAdded,
@@ -201,6 +202,17 @@ class SessionEmission(entity.Emission[OutputEvent]):
                 recalled_messages=topic.recalled,
             )
         )
+
+        if change.packed and policy.ask:
+            self.outputs.append(
+                TopicSummaryRequested(
+                    **self._common("topic_summary_requested"),
+                    topic_id=topic.topic_id,
+                    packed=topic.away,
+                    summary=change.before,
+                    turns=[RequestedTurn(each.role, each.content[: policy.asked_chars]) for each in change.packed],
+                )
+            )
 
     def topics_kept(self) -> None:
         """The session closed: its user's memory keeps its topics. One of several users is nobody's."""

@@ -23,8 +23,10 @@ from models.events import (
     MemoryRequested,
     SegmentRequested,
     SegmentSummarised,
+    TopicSummarised,
+    TopicSummaryRequested,
 )
-from models.events.base import RequestedTurn
+from models.events.base import RequestedTurn, Role
 from models.events.user import MOST_SUMMARY_CHARS
 from models.policy import Policy
 from models.text.summary import EXTRACTIVE, Passage
@@ -111,8 +113,10 @@ class _Answer(Struct, frozen=True):
     key_topics: list[Annotated[str, Meta(max_length=200)]] = []
 
 
-Request = EpisodeRequested | FactsRequested | MemoryRequested | CompactionRequested | SegmentRequested
-Reply = EpisodeSummarised | FactsExtracted | MemoryProposed | CompactionDecided | SegmentSummarised
+Request = (
+    EpisodeRequested | FactsRequested | MemoryRequested | CompactionRequested | SegmentRequested | TopicSummaryRequested
+)
+Reply = EpisodeSummarised | FactsExtracted | MemoryProposed | CompactionDecided | SegmentSummarised | TopicSummarised
 Answerers = Mapping[type[Request], Callable[[Any], Awaitable[Reply | None]]]
 """Each takes a request of its kind; None: there is nothing to say, and nobody waits for it."""
 
@@ -128,6 +132,7 @@ def answerers(summariser: Summariser, extractor: FactExtractor | None, writer: M
         MemoryRequested: partial(_of_a_space, writer.propose),
         CompactionRequested: partial(_of_a_space, writer.decide),
         SegmentRequested: partial(_segment, summariser),
+        TopicSummaryRequested: partial(_topic, summariser),
     }
 
 
@@ -169,6 +174,22 @@ async def _segment(summariser: Summariser, request: SegmentRequested) -> Segment
         summary=made.text,
         summarised_by=made.summarised_by,
         ended_at=request.ended_at,
+    )
+
+
+async def _topic(summariser: Summariser, request: TopicSummaryRequested) -> TopicSummarised | None:
+    before = [RequestedTurn(Role.SYSTEM, f"Summary so far: {request.summary}")] if request.summary else []
+    made = await better(summariser, [*before, *request.turns], "topic")
+    if made is None:
+        return None
+    return TopicSummarised(
+        session_id=request.session_id,
+        app_id=request.app_id,
+        timestamp=request.timestamp,
+        topic_id=request.topic_id,
+        packed=request.packed,
+        summary=made.text,
+        summarised_by=made.summarised_by,
     )
 
 

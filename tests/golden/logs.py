@@ -65,16 +65,21 @@ async def chaos(folder: Path) -> World:
     return world
 
 
+_BETTER = {
+    "segment_requested": ("segment_summarised", "session_id", "first_turn", "last_turn", "ended_at"),
+    "topic_summary_requested": ("topic_summarised", "session_id", "topic_id", "packed"),
+}
+
+
 def _model(request: dict[str, Any]) -> dict[str, Any] | None:
     """Made-up answers, some of them wrong; episodes and every fourth request are left to those who always answer."""
     about = {name: request[name] for name in ("app_id", "timestamp")}
     number = request.get("request", request.get("turn", 0))
-    if request["type"] == "segment_requested":
-        if request["first_turn"] % 3:
-            return None
-        names = ("session_id", "first_turn", "last_turn", "ended_at")
+    if request["type"] in _BETTER:
+        answer, *names = _BETTER[request["type"]]
         said = {"summary": "Of hedges.", "summarised_by": "made-up"}
-        return {"type": "segment_summarised", **about, **said, **{name: request[name] for name in names}}
+        said |= {name: request[name] for name in names}
+        return None if request.get("first_turn", 0) % 3 else {"type": answer, **about, **said}
     if request["type"] == "episode_requested" or number % 4 == 3:
         return None
     if request["type"] == "facts_requested":

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from jobs.shared.sending import send_to_turns
-from models.events import AppMemoryChanged, EpisodeCompressed, FactChanged, SegmentCompacted, SessionEnded
-from models.events.topics import COMPACTIONS, FACTS, MEMORIES, USER_EPISODES, Topic
+from models.events import AppMemoryChanged, EpisodeCompressed, FactChanged, SegmentCompacted, SessionEnded, TopicChanged
+from models.events.topics import COMPACTIONS, CONVERSATION_TOPICS, FACTS, MEMORIES, USER_EPISODES, Topic
 from streams.kafka.producer import Record
 from streams.settings import LlmSettings, Settings
 from tests.support.fault_driver import events, recorded, running, said, until
@@ -25,6 +25,8 @@ def say(system: str, user: str) -> str:
     if system.startswith("Summarize this conversation segment in 2 sentences:"):
         turns = json.loads(user)["turns"]
         return json.dumps({"summary": f"The user said: {turns[-1]['content']}", "key_topics": []})
+    if "summary of one topic" in system:
+        return json.dumps({"summary": f"Twelve of them: {json.loads(user)['turns'][0]['content']}", "key_topics": []})
     if "episode" in system:
         return json.dumps({"summary": "The user asked about boats.", "key_topics": ["boats"]})
     hinted = "saxophone" in user
@@ -58,12 +60,19 @@ async def summarised(settings: Settings) -> dict[int, str]:
     return made if len(made) == 4 else {}
 
 
+async def topics(settings: Settings) -> list[TopicChanged]:
+    """Topics that a model's words stand for."""
+    changes = await of_kind(settings, CONVERSATION_TOPICS, TopicChanged)
+    return [each for each in changes if each.cause == "summarised"]
+
+
 async def remembered(settings: Settings, *, answered: bool) -> tuple[EpisodeCompressed, list[FactChanged]]:
     """The user's first episode, and the facts beside it, with all roles running until it is there."""
     async with running(settings, "sessions", "memory", "enrich"):
         episodes = await until(lambda: of_kind(settings, USER_EPISODES, EpisodeCompressed), "an episode")
         if answered:
             await until(lambda: summarised(settings), "summaries of segments")
+            await until(lambda: topics(settings), "the summary of a topic")
     return episodes[0], await of_kind(settings, FACTS, FactChanged)
 
 
@@ -80,6 +89,9 @@ async def test_a_model_summarises_and_finds_facts(settings: Settings) -> None:
     )  # fmt: skip
     assert [("music", "jazz", "openai:tiny")] == [(fact.key, fact.value, fact.extracted_by) for fact in facts]
     assert {5 * n: f"The user said: Is boat {5 * n + 3} fast?" for n in range(4)} == await summarised(settings)
+    assert {("Twelve of them: Is boat ", "openai:tiny")} == {
+        ((each.summary or "")[:24], each.summarised_by) for each in await topics(settings)
+    }
     # From the turn to its user's memory, to the model and back.
     assert {HEADER} == set(carried)
 
@@ -95,7 +107,7 @@ async def test_without_an_answer_the_default_serves(settings: Settings, mode: Mo
     assert ("extractive", "wordllama", 256) == (episode.summarised_by, episode.embedded_by, len(episode.embedding))
     assert "boat" in episode.summary
     assert facts == []
-    assert await summarised(settings) == {}
+    assert (await summarised(settings), await topics(settings)) == ({}, [])
 
 
 async def test_a_model_reads_the_whole_conversation_for_its_memory(settings: Settings) -> None:

@@ -45,6 +45,7 @@ def facts(user: str = "u", turn: int = 1) -> events.FactsRequested:
 EPISODE = events.EpisodeRequested(**HEAD, user_id="u", first_turn=1, last_turn=20, turns=TURNS)
 MEMORY = events.MemoryRequested(**HEAD, user_id="u", space="app", request=1, summary="s", notables=[], turns=TURNS)
 SEGMENT = events.SegmentRequested(**HEAD, user_id="u", first_turn=5, last_turn=9, turns=TURNS, ended_at=NOW)
+TOPIC = events.TopicSummaryRequested(**HEAD, user_id="u", topic_id="t", packed=8, summary="Of boats.", turns=TURNS)
 COMPACTION = events.CompactionRequested(**HEAD, user_id="u", space="user", request=2, memories=[], new_memory=NEW)
 
 
@@ -104,6 +105,7 @@ def test_every_kind_of_request_has_its_answerer() -> None:
         (MEMORY, events.MemoryProposed),
         (COMPACTION, events.CompactionDecided),
         (SEGMENT, events.SegmentSummarised),
+        (TOPIC, events.TopicSummarised),
     ],
 )
 async def test_each_answers_in_its_kind(request_: Request, kind: type[Reply]) -> None:

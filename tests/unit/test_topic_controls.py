@@ -6,7 +6,15 @@ import msgspec
 import pytest
 
 from models.errors import InvalidRecord
-from models.events import FeedbackGiven, RestoredMessage, Role, TopicAdjusted, TopicRestored, TopicSummarised
+from models.events import (
+    FeedbackGiven,
+    RestoredMessage,
+    Role,
+    TopicAdjusted,
+    TopicRestored,
+    TopicSummarised,
+    TopicSummaryRequested,
+)
 from models.policy.stream import IntakePolicy
 from models.wire.codec import decode_input
 from tests.support.fields import assert_fields
@@ -190,3 +198,25 @@ def test_kept_topic_is_not_restored_over() -> None:
     talk.put(restored(0, topic_id="older"))
 
     assert (told, 20) == (len(talk.changes), talk.titled("An old matter")[1].message_count)
+
+
+def test_a_slower_summariser_is_asked_at_each_compaction() -> None:
+    """With the summary so far; its answer stands until the next compaction, and is late after that."""
+    talk = Talk(ask=True, asked_chars=100)
+    talk.discuss(0, 22)
+    asked = talk.of(TopicSummaryRequested)
+    for each in asked:
+        talk.put(
+            TopicSummarised(
+                session_id="s",
+                timestamp=each.timestamp,
+                topic_id=each.topic_id,
+                packed=each.packed,
+                summary=f"Of {each.packed}.",
+                summarised_by="model-x",
+            )
+        )
+
+    assert [(9, 9), (18, 9)] == [(each.packed, len(each.turns)) for each in asked]
+    assert ("", True) == (asked[0].summary, bool(asked[1].summary))
+    assert [("Of 18.", "model-x")] == [(each.summary, each.summarised_by) for each in talk.caused("summarised")]

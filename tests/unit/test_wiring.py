@@ -91,7 +91,7 @@ def test_a_language_model_is_asked_where_one_is_configured(llm: dict[str, object
     """For facts of users, memories of apps and segments of sessions, each unless told otherwise."""
     policy = policy_of(load_settings(llm=llm))
 
-    assert (policy.users.facts.ask, policy.apps.ask, policy.memory.ask) == asked
+    assert (policy.users.facts.ask, policy.apps.ask, policy.memory.ask and policy.topics.ask) == asked
 
 
 @pytest.mark.parametrize("within", ["PT5M", "PT6M"])

@@ -50,6 +50,7 @@ def compact_if_due(store: TopicStore, slot: int, emit: Announcer) -> bool:
         block.at_hand = False
     messages = store.latest_messages(slot)
     older = messages[: -policy.keep_messages]
+    before = store.summary(slot)
     summary = take_into_summary(store, slot, [Passage(m.content, m.risk or 0.0) for m in older])
     for message in older:
         store.drop_message(slot, message.turn)
@@ -57,14 +58,14 @@ def compact_if_due(store: TopicStore, slot: int, emit: Announcer) -> bool:
     released = release_oldest(store, slot)
     topic.compact_above = policy.max_messages
     probed = probe([message.content for message in older], summary.text, store.risky)
-    before, after = sum([block.json_bytes for block in blocks]), sum([block.packed_bytes for block in blocks])
+    size, after = sum([block.json_bytes for block in blocks]), sum([block.packed_bytes for block in blocks])
     lineage = TopicCompaction(
         turns=[message.turn for message in older],
         tokens_before=sum([estimate_tokens(message.content) for message in older]),
         tokens_after=estimate_tokens(summary.text),
-        bytes_before=before,
+        bytes_before=size,
         bytes_after=after,
-        ratio=after / before if before else 1.0,
+        ratio=after / size if size else 1.0,
         summarised_by=summary.summarised_by,
         probes=probed.probes,
         probes_found=probed.found,
@@ -72,7 +73,8 @@ def compact_if_due(store: TopicStore, slot: int, emit: Announcer) -> bool:
         codec=policy.codec,
         released_turns=released,
     )
-    emit.topic(TopicChange(slot, "compacted", compaction=lineage))
+    said = "" if before is None else before.text
+    emit.topic(TopicChange(slot, "compacted", compaction=lineage, packed=older, before=said))
     return True
 
 

@@ -84,6 +84,8 @@ def _replace_summary(topics: ConversationTopics, event: TopicSummarised, emit: A
     slot = topics.find(event.topic_id)
     if slot is None or topics.store.summary(slot) is None:
         return
+    if event.packed is not None and event.packed < topics.store.topic(slot).away:
+        return  # the summary says more by now, and that was asked for, too
     topics.store.touch(slot)
     text = event.summary[: _summary_chars(topics.policy)]
     topics.store.put_summary(slot, TopicSummary(text, event.summarised_by[:NAME_CHARS]))

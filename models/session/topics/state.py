@@ -94,6 +94,11 @@ class TopicState(Struct, array_like=True):
         return len(self.slots) + sum([block.messages for block in self.blocks if block.at_hand])
 
     @property
+    def away(self) -> int:
+        """Messages that are not at hand: the summary stands for them."""
+        return self.message_count - self.active_messages
+
+    @property
     def packed_messages(self) -> int:
         """Messages in packed blocks."""
         return sum([block.messages for block in self.blocks if not block.at_hand])
@@ -135,6 +140,10 @@ class TopicChange(Struct, frozen=True):
     detail: str = ""
     kept: bool = True
     compaction: TopicCompaction | None = None
+    packed: Sequence[BufferedTurn] = ()
+    """Messages that the compaction packed …"""
+    before: str = ""
+    """… and the summary before it."""
 
 
 class Announcer(Protocol):
