@@ -20,7 +20,7 @@ MARK_BASE64 = b64encode(MARK.encode()).decode()
 STATE_MARK = b"\xc1sealed1"
 """No JSON begins so, and no MessagePack."""
 ID_BYTES = SALT_BYTES = 8
-_IV_BYTES = 16
+IV_BYTES = 16
 _OF_TEXT = b"text"
 
 
@@ -81,4 +81,4 @@ def plain_size_bytes(text: str) -> int:
     """UTF-8 bytes of a text, sealed or not."""
     if not text.startswith(MARK):
         return len(text) if text.isascii() else len(text.encode())
-    return (len(text) - len(MARK)) * 3 // 4 - ID_BYTES - SALT_BYTES - _IV_BYTES
+    return (len(text) - len(MARK)) * 3 // 4 - ID_BYTES - SALT_BYTES - IV_BYTES

@@ -44,7 +44,7 @@ from streams.encryption.keyring import Sealer
 from streams.state.changelog import key_of
 from streams.state.partition import Parts, TableProgress, Tail
 from streams.state.rocksdb_entities import HEAD, RocksEntities, changelog_key, stored_key
-from streams.state.sealing import opened_part, sealed_part
+from streams.state.sealing import opened_part, part_size_bytes, sealed_part
 
 log = structlog.get_logger(__name__)
 
@@ -207,7 +207,7 @@ class RocksTable:
         if self._sealer is not None:
             kept = [value and sealed_part(self._sealer, key, value) for key, value in parts.items()]
         for key, value, old in zip(keys, kept, old_values, strict=True):
-            size += len(value or b"") - len(old or b"")
+            size += part_size_bytes(value or b"") - part_size_bytes(old or b"")
             if key.startswith(b"h"):
                 heads += (value is not None) - (old is not None)
             if value is not None:

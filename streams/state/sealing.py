@@ -9,18 +9,24 @@ from models.entities import KINDS
 from models.errors import RecoveryFailed
 from models.events.base import name_of_part
 from streams.encryption.keyring import NOBODY, Sealer, key_of_id
-from streams.encryption.tokens import ID_BYTES, STATE_MARK
+from streams.encryption.tokens import ID_BYTES, IV_BYTES, STATE_MARK
 
 _KINDS = frozenset(kind.name for kind in KINDS)
 _BEFORE_PART = b"\x1f"
 """`streams.state.changelog.SEPARATOR`."""
 _MARKED = len(STATE_MARK)
+_OVERHEAD_BYTES = _MARKED + ID_BYTES + IV_BYTES
 
 
 def sealed_part(sealer: Sealer, key: bytes, value: bytes) -> bytes:
     """A part as it is kept, by its changelog key; as it is where its app is not encrypted."""
     secret = sealer.key(_app_of(key.partition(_BEFORE_PART)[0]))
     return value if secret is None else STATE_MARK + secret.seal(value, key)
+
+
+def part_size_bytes(kept: bytes) -> int:
+    """Size of the part itself."""
+    return len(kept) - (_OVERHEAD_BYTES if kept[:_MARKED] == STATE_MARK else 0)
 
 
 def opened_part(key: bytes, kept: bytes) -> bytes | None:

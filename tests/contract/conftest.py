@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from streams.encryption.keyring import sealer_of
 from streams.index.edge import EdgeStore
+from streams.index.sealed import sealed_store
 from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_memories import MemoryWriter
 from streams.inference.resilience import CallGuard
 from streams.ports import VectorStore
+from streams.settings import Settings
 from tests.support.app_memory_requests import writing
+from tests.support.encrypted import encrypted
 from tests.support.openai_stand_in import SECRET, StandIn, guarding, standing_in
 from tests.support.qdrant_wire import WireCheckedStore
 
@@ -50,13 +54,15 @@ def writer(llm: OpenAiLlm) -> MemoryWriter:
     return writing(llm)
 
 
-@pytest.fixture(params=["edge", "server"])
+@pytest.fixture(params=["edge", "server", "encrypted"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorStore]:
     """An empty store of each kind."""
     made: VectorStore = (
-        EdgeStore(tmp_path / "vectors", embedder="matter")
-        if request.param == "edge"
-        else WireCheckedStore(embedder="matter")
+        WireCheckedStore(embedder="matter")
+        if request.param == "server"
+        else EdgeStore(tmp_path / "vectors", embedder="matter")
     )
+    if request.param == "encrypted":
+        made = sealed_store(made, sealer_of(Settings(encryption=encrypted(tmp_path))))
     yield made
     await made.close()

@@ -12,26 +12,30 @@ from hypothesis import strategies as st
 from models.events import Position, session_key
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
+from streams.encryption.keyring import sealer_of
+from streams.settings import Settings
 from streams.state.changelog import keyed
 from streams.state.memory import MemoryTable
 from streams.state.partition import PartitionTable, Tail
 from streams.state.rocksdb import open_table
+from tests.support.encrypted import encrypted
 from tests.support.session_driver import said
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 Open = Callable[[str], PartitionTable]
 
 
-@pytest.fixture(params=["memory", "rocksdb"])
+@pytest.fixture(params=["memory", "rocksdb", "encrypted"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Opens empty tables of the store, by name; all are closed at the end."""
     tables: list[PartitionTable] = []
+    sealer = sealer_of(Settings(encryption=encrypted(tmp_path))) if request.param == "encrypted" else None
 
     def open_one(name: str) -> PartitionTable:
         table: PartitionTable = (
             MemoryTable()
             if request.param == "memory"
-            else open_table(tmp_path / name, cache_bytes=64 * 1024, write_buffer_bytes=64 * 1024)
+            else open_table(tmp_path / name, cache_bytes=64 * 1024, write_buffer_bytes=64 * 1024, sealer=sealer)
         )
         tables.append(table)
         return table

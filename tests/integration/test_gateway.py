@@ -143,6 +143,7 @@ class Held(ProducerOnDemand):
     def __init__(self) -> None:
         self.release = asyncio.Event()
         self.batches: list[int] = []
+        self._sealing = None
 
     async def partition_of(self, topic: str, key: bytes) -> int:  # noqa: ARG002 - there is one
         """The only one."""
