@@ -12,10 +12,13 @@ The average length is a constant: weights that were written once cannot follow a
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from functools import cache
+from itertools import chain
+from typing import Any, Final, NamedTuple, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -23,8 +26,9 @@ import Stemmer
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from models.text.tables import PatternTables
-from models.text.words import Remembered, fold_text
+from models.text.language import ENGLISH
+from models.text.tables import PatternTables, read_table
+from models.text.words import Remembered, fold_text, word_set
 
 _Item = TypeVar("_Item")
 K1: Final = 0.9
@@ -62,16 +66,16 @@ class SparseVector(Struct, frozen=True, eq=False):
         return len(self.indices)
 
 
-def terms(text: str) -> list[int]:
+def terms(text: str, language: str = ENGLISH) -> list[int]:
     """Ids of the text's terms in order, with repetitions: folded, stemmed, without stop words.
 
-    English words are stemmed (Snowball); text without spaces is cut into pairs of characters; other words stand as they
-    are. Only the head and tail of a very long text count (`models.text.words`).
+    Words are stemmed by the rules of the language (Snowball), of one without rules as English ones; text without spaces
+    is cut into pairs of characters. Only the head and tail of a very long text count (`models.text.words`).
 
     >>> terms("She was painting Anna's sunrises!") == terms("paint ANNA, sunrise")
     True
     """
-    return terms_of(words_in(text))
+    return terms_of(words_in(text), language)
 
 
 def words_in(text: str) -> list[str]:
@@ -79,14 +83,28 @@ def words_in(text: str) -> list[str]:
     return _WORD.findall(fold_text(text))
 
 
-def terms_of(words: Iterable[str]) -> list[int]:
+def terms_of(words: Iterable[str], language: str = ENGLISH) -> list[int]:
     """Ids of the terms of words, as `terms` gives them."""
-    return [term for ids in map(_ids_of_words.__getitem__, words) for term in ids]
+    return [term for ids in map(_ids_in(language).__getitem__, words) for term in ids]
 
 
-def document_vector(text: str) -> SparseVector:
-    """What is stored of a text: BM25's weight of each term, without the idf."""
-    return weights_of(terms(text))
+def asked_terms(text: str, language: str = ENGLISH) -> list[tuple[int, ...]]:
+    """Terms of a question in order, each with its other forms.
+
+    What is too short to have a language, or was indexed before texts had one, has English terms: a question in another
+    language asks for those, too.
+    """
+    words = words_in(text)
+    if language not in _RULES:
+        return [(term,) for term in terms_of(words)]
+    own, english = _ids_in(language), _ids_in(ENGLISH)
+    pairs = [zip(own[word], english[word] or own[word], strict=False) for word in words]
+    return [tuple(dict.fromkeys(forms)) for forms in chain.from_iterable(pairs)]
+
+
+def document_vector(text: str, language: str = ENGLISH) -> SparseVector:
+    """What is stored of a text in a language: BM25's weight of each term, without the idf."""
+    return weights_of(terms(text, language))
 
 
 def weights_of(terms: Iterable[int]) -> SparseVector:
@@ -96,9 +114,9 @@ def weights_of(terms: Iterable[int]) -> SparseVector:
     return _sparse((term, tf * (K1 + 1) / (tf + length)) for term, tf in counts.items())
 
 
-def query_vector(text: str) -> SparseVector:
-    """What is asked: how often each term is named. Empty for a text of stop words."""
-    return _sparse(Counter(terms(text)).items())
+def query_vector(text: str, language: str = ENGLISH) -> SparseVector:
+    """What is asked in a language: how often each term is named. Empty for a text of stop words."""
+    return _sparse(Counter(chain.from_iterable(asked_terms(text, language))).items())
 
 
 def by_question(query: str, items: Iterable[_Item], text: Callable[[_Item], str]) -> list[_Item]:
@@ -129,15 +147,68 @@ def _sparse(weights: Iterable[tuple[int, float]]) -> SparseVector:
     )
 
 
-def _terms_of(word: str) -> list[str]:
+class _Rules(NamedTuple):
+    """How words of a language become terms."""
+
+    stemmer: str
+    stop: frozenset[str]
+    elides: bool
+
+
+_RULES = {
+    language: _Rules(rules["stemmer"], word_set(rules.get("stop", "")), rules.get("elides", False))
+    for language, rules in read_table("stems", "retrieval").items()
+}
+
+
+def _english_terms(word: str) -> list[str]:
     if word in STOP_WORDS:
         return []
     if _WITHOUT_SPACES.search(word):
-        return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
+        return _pairs(word)
     bare = word.removesuffix("'s").replace("'", "")[:_LONGEST_TERM]
-    return [_stemmer.stemWord(bare) if bare.isascii() else bare] if bare else []
+    return [_stem(ENGLISH, bare) if bare.isascii() else bare] if bare else []
 
 
-_stemmer = Stemmer.Stemmer("english", 0)
-_ids_of_words = Remembered(lambda word: tuple(crc32(term.encode("utf-8", "surrogatepass")) for term in _terms_of(word)))
-"""Ids of the terms of words: stemming costs ten times a look-up."""
+def _terms_in(language: str, word: str) -> list[str]:
+    rules = _RULES[language]
+    bare = word.rpartition("'")[2] if rules.elides else word.replace("'", "")
+    if bare in rules.stop:
+        return []
+    if _WITHOUT_SPACES.search(bare):
+        return _pairs(bare)
+    # People leave accents out, and stems of one word differ in them.
+    parted = unicodedata.normalize("NFD", _stem(language, bare[:_LONGEST_TERM]))
+    return [unicodedata.normalize("NFC", parted.translate(_ACCENTS))]
+
+
+def _pairs(word: str) -> list[str]:
+    return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
+
+
+@cache
+def _stemmer(language: str) -> Any:
+    return Stemmer.Stemmer("english" if language == ENGLISH else _RULES[language].stemmer, 0)
+
+
+def _stem(language: str, word: str) -> str:
+    stem: str = _stemmer(language).stemWord(word)
+    return stem
+
+
+_ACCENTS = dict.fromkeys(range(0x300, 0x370))
+
+
+@cache
+def _ids_in(language: str) -> Remembered[tuple[int, ...]]:
+    """Ids of the terms of words, English ones where the language has no rules: stemming costs ten times a look-up."""
+    if language not in _RULES:
+        return _ids_of_words
+    return Remembered(lambda word: tuple(map(_id, _terms_in(language, word))))
+
+
+def _id(term: str) -> int:
+    return crc32(term.encode("utf-8", "surrogatepass"))
+
+
+_ids_of_words = Remembered(lambda word: tuple(map(_id, _english_terms(word))))

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from models.events.base import SessionName
 from models.retrieval.event_times import DayInterval, intervals
 from models.retrieval.fusion import Place, named_speakers
-from models.retrieval.lexical import terms
+from models.retrieval.lexical import asked_terms, terms
 from models.retrieval.traits import TurnTraits
 from models.retrieval.word_table import word_table
+from models.text.language import language_of
 from models.text.tables import PatternTables, read_table
 
 _RE = PatternTables("forms", room="retrieval").section("question")
@@ -166,14 +167,14 @@ def ranker_of(embedder: str) -> Ranker | None:
 def _matches(question: str, speakers: Iterable[str], turns: Sequence[CandidateTurn]) -> tuple[Floats, Floats]:
     """Whether each turn has each term of the question, and how near its nearest one is, `(n_turns + 1, n_terms)`."""
     names = {term for speaker in speakers for term in terms(speaker)}
-    asked = [term for term in dict.fromkeys(terms(question)) if term not in names]
+    asked = [forms for forms in dict.fromkeys(asked_terms(question, language_of(question))) if forms[0] not in names]
     table = word_table()
     lengths = [len(turn.traits.terms) for turn in turns]
     held = np.concatenate([turn.traits.terms for turn in turns])
     rows = np.repeat(np.arange(len(turns)), lengths)
     exact = np.zeros((len(turns) + 1, len(asked)))
     soft = np.zeros_like(exact)
-    for column, term in enumerate(asked):
+    for column, term in ((column, term) for column, forms in enumerate(asked) for term in forms):
         near, cosines = table.nearest(term)
         if len(near):
             found = np.minimum(np.searchsorted(near, held), len(near) - 1)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.retrieval.lexical import terms_of, words_in
+from models.text.language import ENGLISH, UNDECIDED
 from models.text.tables import PatternTables
 from models.text.words import fold_text
 
@@ -68,21 +69,25 @@ class TurnTraits(NamedTuple):
         return cls(asks, has_question, temporal, first_person, data[1], np.frombuffer(data, _TERM, -1, 2))
 
 
-def traits_of(content: str, words: Sequence[str] | None = None) -> TurnTraits:
-    """Traits of a text; `words` are what `words_in` gives of it, where they are known already."""
+def traits_of(content: str, words: Sequence[str] | None = None, language: str = ENGLISH) -> TurnTraits:
+    """Traits of a text; `words` are what `words_in` gives of it, where they are known already.
+
+    What is read by English words is not there in another language.
+    """
     named = _RE.SPEAKER.match(content)
     text = content[named.end() if named else 0 :][:_HEAD_CHARS].rstrip()
     if words is None or len(content) > _HEAD_CHARS:
         words = words_in(text)
     elif named:
         words = words[len(words_in(named[0])) :]
+    reads = language in {ENGLISH, UNDECIDED}
     return TurnTraits(
         asks=text.endswith("?"),
         has_question="?" in text,
-        temporal=not _TEMPORAL.isdisjoint(words) or not _YEARS.isdisjoint(words),
-        first_person=not _FIRST_PERSON.isdisjoint(words),
+        temporal=(reads and not _TEMPORAL.isdisjoint(words)) or not _YEARS.isdisjoint(words),
+        first_person=reads and not _FIRST_PERSON.isdisjoint(words),
         names=min(len(_RE.NAME.findall(text)), _MOST_NAMES),
-        terms=np.array(sorted(set(terms_of(words))), dtype=_TERM),
+        terms=np.array(sorted(set(terms_of(words, language))), dtype=_TERM),
     )
 
 

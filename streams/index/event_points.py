@@ -30,6 +30,7 @@ from msgspec.structs import fields
 from models.events import OutputEvent, SessionName
 from models.events.fields import named_in
 from models.retrieval.lexical import SparseVector, document_vector
+from models.text.language import language_of
 from models.wire.envelope import key_of
 from streams.ports import Embedder, PayloadValue, Point, Vectors, VectorStore, Where
 
@@ -186,9 +187,14 @@ class Collection(Generic[_Event]):
         payload |= {name: of(event) for name, of in self.filters.items()}
         if offset is not None:
             payload["event_offset"] = offset
-        if words is None and self.words is not None:
-            words = document_vector(self.words(event))
+        words = self.found_by(event) if words is None else words
         return Point(key or self.key(event), vector, {**payload, **(extra or {})}, words)
+
+    def found_by(self, event: Struct) -> SparseVector | None:
+        """Terms of an event, by the language that it is in; None where it is not found by words."""
+        if self.words is None:
+            return None
+        return document_vector(self.words(event), language_of("" if self.text is None else self.text(event)))
 
     def event_of(self, payload: Payload) -> _Event:
         """The event of a point."""

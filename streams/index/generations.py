@@ -14,7 +14,6 @@ import numpy as np
 from msgspec import Struct
 
 from models.errors import ConfigurationError
-from models.retrieval.lexical import document_vector
 from streams.index.collections import COLLECTIONS, EPISODES, OF_SESSIONS, TURNS
 from streams.index.event_points import Collection
 from streams.index.user_memory import episode_rows
@@ -283,9 +282,8 @@ async def _points(
         rows = await episode_rows(target, turns, embedder, events)
     else:
         rows = await asyncio.to_thread(embedder.embed, list(map(collection.text, events)))
-    words = collection.words
     keys = [collection.key(event) for event in events] if collection in OF_SESSIONS else [each.key for each in stored]
     return [
-        Point(key, row, point.payload, None if words is None else document_vector(words(event)))
+        Point(key, row, point.payload, collection.found_by(event))
         for key, point, event, row in zip(keys, stored, events, rows, strict=True)
     ]

@@ -23,6 +23,7 @@ from models.retrieval import fusion
 from models.retrieval.fusion import CarriedTurn, Place
 from models.retrieval.lexical import query_vector
 from models.retrieval.ranker import CandidateTurn, Ranker, StoreScores, ranker_of
+from models.text.language import language_of
 from streams.index.between import ALWAYS, Between
 from streams.index.collections import EPISODES, TURNS, RememberedTurn, turn_key, turn_of_key
 from streams.index.event_points import Collection, Payload
@@ -236,7 +237,8 @@ class HybridSearch:
             if vector.any():
                 near = self._store.search(collection, vector, where=where, top_k=most * dense_times, fields=())
         if by is not Ranking.SEMANTIC:
-            words = self._store.search(collection, query_vector(query), where=where, top_k=most, fields=())
+            asked = query_vector(query, language_of(query))
+            words = self._store.search(collection, asked, where=where, top_k=most, fields=())
         lexical, dense = await asyncio.gather(_scores(words), _scores(near))
         return lexical, dense
 

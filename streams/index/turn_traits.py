@@ -10,6 +10,7 @@ from models.retrieval.fusion import Place
 from models.retrieval.lexical import date_words, terms, terms_of, weights_of, words_in
 from models.retrieval.ranker import CandidateTurn
 from models.retrieval.traits import TurnTraits, speaker_of, traits_of
+from models.text.language import language_of
 from streams.index.between import EPOCH_DAY
 from streams.index.collections import TURNS
 from streams.index.event_points import Payload
@@ -20,9 +21,11 @@ _DAY_MS = 86_400_000
 
 def turn_point(turn: Turn, offset: int | None, vector: Vectors, extra: Payload | None = None) -> Point:
     """The point of a turn, whose text is cut into words once. See `Collection.point`."""
-    words = words_in(turn.content)
-    found_by = weights_of([*terms_of(words), *_terms_of_day(turn.timestamp.astimezone(UTC).date())])
-    return TURNS.point(turn, offset, vector, extra={**_trait_fields(turn, words), **(extra or {})}, words=found_by)
+    words, language = words_in(turn.content), language_of(turn.content)
+    found_by = weights_of([*terms_of(words, language), *_terms_of_day(turn.timestamp.astimezone(UTC).date())])
+    return TURNS.point(
+        turn, offset, vector, extra={**_trait_fields(turn, words, language), **(extra or {})}, words=found_by
+    )
 
 
 @lru_cache(maxsize=64)
@@ -30,11 +33,11 @@ def _terms_of_day(day: date) -> list[int]:
     return terms(date_words(datetime.combine(day, time(), UTC)))
 
 
-def _trait_fields(turn: Turn, words: Sequence[str]) -> Payload:
+def _trait_fields(turn: Turn, words: Sequence[str], language: str) -> Payload:
     """`traits`, and `told_from` and `told_to`: the days since 1970 that the turn tells of; None if it tells of none."""
     told = event_interval(turn.content, turn.timestamp.date(), words)
     return {
-        "traits": traits_of(turn.content, words).packed(),
+        "traits": traits_of(turn.content, words, language).packed(),
         "told_from": told and told.first - EPOCH_DAY,
         "told_to": told and told.last - EPOCH_DAY,
     }
@@ -44,7 +47,7 @@ def candidate_of(place: Place, payload: Payload) -> CandidateTurn:
     """What the ranker looks at, of a point of a turn; of one without these fields it is made of the text."""
     if not payload.get("traits"):
         turn = TURNS.event_of(payload)
-        payload = {**payload, **_trait_fields(turn, words_in(turn.content))}
+        payload = {**payload, **_trait_fields(turn, words_in(turn.content), language_of(turn.content))}
     first, last = payload.get("told_from"), payload.get("told_to")
     return CandidateTurn(
         place,

@@ -11,9 +11,9 @@ from models.events import SessionName
 from models.policy.retrieval import RetrievalPolicy
 from models.retrieval import fusion
 from models.retrieval.fusion import Place, fuse, of_sessions, ranked, speaker_bonuses
-from models.retrieval.lexical import AVERAGE_TERMS, K1, date_words, document_vector, query_vector, terms
+from models.retrieval.lexical import AVERAGE_TERMS, K1, asked_terms, date_words, document_vector, query_vector, terms
 from models.retrieval.lexical import B as LENGTH_SHARE
-from models.retrieval.traits import speaker_of
+from models.retrieval.traits import speaker_of, traits_of
 from tests.support.data_files import data_file
 
 POLICY = RetrievalPolicy()
@@ -154,6 +154,30 @@ def test_forms_of_one_word_are_one_term(one: str, other: str) -> None:
 def test_texts_without_content_have_no_terms(text: str) -> None:
     """Stop words and signs are no terms, so they find nothing."""
     assert (len(document_vector(text)), len(query_vector(text))) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("language", "said", "asked"),
+    [
+        ("de", "Die Häuser meiner Schwestern wurden verkauft.", "Schwester Haus"),
+        ("es", "Mis hermanas trabajaban en las canciones.", "trabaja la hermana"),
+        ("fr", "Les chevaux de l'appartement ont déménagé.", "cheval demenage d'appartement"),
+        ("it", "Le sorelle dell'amica cantavano canzoni.", "canta la sorella dell'amica"),
+    ],
+)
+def test_forms_of_a_word_are_one_term_in_its_language(language: str, said: str, asked: str) -> None:
+    """By its stem, without accents and articles; what has English terms, of an earlier release, is found as well."""
+    own = set(terms(said, language))
+
+    assert all(own.intersection(forms) for forms in asked_terms(asked, language))
+    assert set(query_vector(said, language).indices.tolist()) > own
+
+
+def test_signals_of_english_words_are_neutral_elsewhere() -> None:
+    """`me` and `may` are words of other languages, too; a question mark is one everywhere."""
+    spanish = traits_of("Nos vemos. ¿Me llevas a la next may?", language="es")
+
+    assert (spanish.asks, spanish.first_person, spanish.temporal) == (True, False, False)
 
 
 def test_text_without_spaces_is_cut_into_pairs() -> None:
