@@ -11,6 +11,8 @@ from models.policy.stream import ZERO, PolicySection, require
 
 MOST_SPACE_CHARS = 40_000
 """Of all memories of a space: what happened to them must fit in one record."""
+ANY_APP = "*"
+"""In `inject`: every app."""
 MOST_LISTED = 16
 """Highest number of tags of a memory, and of apps that it is shared with."""
 _Units = Annotated[float, Meta(ge=0.0, le=1e9)]
@@ -52,6 +54,9 @@ class AppPolicy(PolicySection, frozen=True, kw_only=True):
     spaces: Annotated[tuple[Space, ...], Meta(min_length=1, max_length=2)] = ("user",)
     """Whose memories a conversation becomes, and a prompt begins with: those of its user in the app (app memory, phase
     3), or the app's. An app's are shown to all its users: what one said in private is told to the others."""
+    inject: tuple[str, ...] = ()
+    """Apps whose prompts all begin with their memories (app memory, Context Injection Points), whether or not a request
+    asks for it; `"*"`: every app. A request can still say no."""
     most: Annotated[int, Meta(ge=2, le=50)] = 10
     """Memories of a space (app memory); one more is compacted."""
     sentences: Annotated[int, Meta(ge=1, le=8)] = 4

@@ -179,19 +179,10 @@ class ProjectView:
         """What may be found, as it was known at the time asked for."""
         if (then := query.known_at) is None:
             return self._candidates
-        seen = self._candidates.copy()
-        for memory in self.memories.values():
-            known = known_at(memory, then)
-            if known is None:
-                seen.drop(("memory", memory.id))
-            elif known is not memory:
+        seen, changed = self._candidates.known_by(then)
+        for item in changed:
+            if isinstance(item, ProjectMemory) and (known := known_at(item, then)) is not None:
                 seen.put(known)
-        for episode in self.episodes.values():
-            if then < episode.ended_at:
-                seen.drop(("episode", episode.id))
-        for chunk in self.chunks.values():
-            if then < chunk.created_at:
-                seen.drop(("chunk", chunk.id))
         return seen
 
     def _graph(self, query: RetrievalQuery, seen: Candidates) -> Graph:

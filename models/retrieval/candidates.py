@@ -53,9 +53,12 @@ _ROW: Final = np.dtype(
         ("ended", "f8"),
         ("touched", "f8"),
         ("accesses", "f8"),
+        ("known", "f8"),
+        ("changed", "f8"),
     ]
 )
-"""Times are seconds since 1970, UTC. A row of kind 0 is free."""
+"""Times are seconds since 1970, UTC. A row of kind 0 is free, or hidden. `known`: since when anything was known of it;
+what was known of it from `changed` on is what stands here."""
 _FEWEST_ROWS: Final = 64
 Mask = NDArray[np.bool_]
 
@@ -121,9 +124,24 @@ class Candidates:
         other._labelled = {label: rows.copy() for label, rows in self._labelled.items()}
         return other
 
+    def known_by(self, then: datetime) -> tuple[Candidates, list[Findable]]:
+        """A copy without what was not known at a time, and what of it is another since, to be put in as it was."""
+        rows, at = self._rows[: len(self._found)], then.timestamp()
+        there = rows["kind"] != _NOTHING
+        changed = there & (rows["known"] <= at) & (rows["changed"] > at)
+        other = self.copy()
+        other.hide(there & (rows["known"] > at))
+        return other, [self._items[row] for row in np.flatnonzero(changed).tolist()]
+
+    def hide(self, hidden: Mask) -> None:
+        """Find rows no longer, and count their words no longer; what they are is still held."""
+        self._rows["kind"][: len(hidden)][hidden] = _NOTHING
+        self._words.drop_all(np.flatnonzero(hidden).tolist())
+
     def items(self) -> Iterable[Findable]:
-        """All of them."""
-        return self._items.values()
+        """All of them but what is hidden."""
+        kinds = self._rows["kind"].tolist()
+        return [item for row, item in self._items.items() if kinds[row]]
 
     def item(self, found: Found) -> Findable:
         """The whole of it.
@@ -246,7 +264,7 @@ def found_of(item: Findable) -> Found:
             return "chunk", item.id
 
 
-def _row(item: Findable) -> tuple[int, bool, float, float, float, float, float, float, int]:
+def _row(item: Findable) -> tuple[int, bool, float, float, float, float, float, float, int, float, float]:
     kind = _KINDS[found_of(item)[0]]
     if isinstance(item, ProjectMemory):
         said = [source.said_at for source in item.sources] or [item.created_at]
@@ -262,7 +280,18 @@ def _row(item: Findable) -> tuple[int, bool, float, float, float, float, float, 
         importance, accesses = item.significance, item.access_count
         touched = max(touched, item.last_accessed_at)
     times = (valid_from.timestamp(), until, began.timestamp(), ended.timestamp(), touched.timestamp())
-    return kind, archived, importance, *times, accesses
+    return kind, archived, importance, *times, accesses, *_known(item)
+
+
+def _known(item: Findable) -> tuple[float, float]:
+    """When something of it was known first, and when it became what it is (`project.validity.known_at`)."""
+    if isinstance(item, ProjectMemory):
+        past = [each.recorded_at for each in item.history]
+        later = [each.created_at for each in item.relationships] + [each.said_at for each in item.sources]
+        changed = max([*later, *([item.recorded_at] if past else [])], default=item.created_at)
+        return min(item.created_at, item.recorded_at, *past).timestamp(), changed.timestamp()
+    known = item.ended_at if isinstance(item, ProjectEpisode) else item.created_at
+    return known.timestamp(), known.timestamp()
 
 
 def _labels(item: Findable) -> set[tuple[str, str]]:

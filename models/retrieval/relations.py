@@ -47,7 +47,10 @@ class Graph:
         self._out: dict[str, set[RelationshipEdge]] = {}
         self._in: dict[str, set[RelationshipEdge]] = {}
         for item in items:
-            self.put(item)
+            if isinstance(item, ProjectMemory) and not item.relationships:
+                self._edges[item.id] = ()
+            else:
+                self.put(item)
 
     def __contains__(self, item_id: object) -> bool:
         return item_id in self._edges

@@ -97,6 +97,14 @@ class TfIdf:
         if self._dead > max(_LEAST_ENTRIES, self._used // 2):
             self._compact()
 
+    def drop_all(self, documents: Iterable[int]) -> None:
+        """Forget many documents at once."""
+        spans = [self._spans.pop(each) for each in documents if each in self._spans]
+        entries = np.concatenate([np.arange(*span) for span in spans]) if spans else np.zeros(0, np.intp)
+        self._having -= np.bincount(self._column[entries], minlength=len(self._having))
+        self._column[entries] = _DEAD
+        self._dead, self._idf = self._dead + len(entries), None
+
     def copy(self) -> TfIdf:
         """The same documents; changing one does not change the other."""
         other = TfIdf()

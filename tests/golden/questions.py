@@ -42,7 +42,7 @@ _OF_ALEX = """/v1/users/alex/facts?include_past=true /v1/users/alex/facts?catego
 /v1/users/alex/recent?last=0 /v1/users/alex/standing"""
 _OF_SESSION = """/v1/sessions/{0}/topics /v1/sessions/{0}/topics?include_gone=true /v1/sessions/{0}/turns
 /v1/sessions/{0}/context /v1/sessions/{0}/messages /v1/sessions/{0}/stats
-/v1/sessions/{0}/profile /v1/sessions/{0}/segments?last=2 /v1/sessions/{0}/history?first=1&limit=3
+/v1/sessions/{0}/profile /v1/sessions/{0}/app /v1/sessions/{0}/segments?last=2 /v1/sessions/{0}/history?first=1&limit=3
 /v1/sessions/{0}/turns?last=1&after_turn=1&timeout_ms=0
 /v1/sessions/{0}/similar?q=how+does+it+work&top_k=3 /v1/sessions/{0}/topics/search?q=money&include_gone=true
 /v1/live/sessions/{0} /v1/live/sessions/{0}?text=true"""

@@ -8,6 +8,7 @@ import pytest
 
 from models.policy.app import AppPolicy
 from streams.api.apps.context import AppContext
+from streams.api.users.messages import AssembleContext
 from tests.support.api_apps import AT, Apps, memory
 from tests.support.api_doubles import Served, counted, fact
 
@@ -82,6 +83,25 @@ async def test_answers_of_before_stay_what_they_were(client: httpx.AsyncClient) 
     assert set(plain) == told
     assert set(plain["left_out"]) == {"facts", "episodes", "recent", "found", "last_turn_cut"}
     assert (declined["prompt"], declined["injection_point"]) == (plain["prompt"], POINTS[0])
+
+
+@pytest.mark.parametrize(
+    ("inject", "app", "said", "wanted"),
+    [
+        (("a", "c"), "a", None, "a"),
+        (("*",), "b", None, "b"),
+        (("*",), None, None, None),
+        (("a",), "b", None, None),
+        (("a",), "a", False, None),
+    ],
+)
+def test_an_app_of_the_policy_asks_once(
+    inject: tuple[str, ...], app: str | None, said: bool | None, wanted: str | None
+) -> None:
+    """All its prompts begin with its memories, no other app's do, and a request can decline."""
+    body = AssembleContext(user_id="u", query="when?", app_memories=said)
+
+    assert AppContext(Apps([]), AppPolicy(inject=inject)).wanted(body, app) == wanted
 
 
 async def test_users_have_memories_of_their_own_where_the_policy_says() -> None:

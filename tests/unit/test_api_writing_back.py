@@ -232,6 +232,15 @@ async def test_every_turn_of_a_long_session_is_read_or_named_as_missing(
     assert pages[1]["archive"] is has_archive
 
 
+async def test_a_conversation_names_its_app(world: World, client: httpx.AsyncClient) -> None:
+    """As the source's registry does; where several apps have one of its id, somebody must say which is meant."""
+    await world.say(said(0, "boats", app_id="a", session_id="alone"))
+    found = [await client.get(f"/v1/sessions/{name}/app") for name in ("alone", "nothing")]
+
+    assert [each.status_code for each in found] == [200, 404]
+    assert found[0].json() == {"session_id": "alone", "app_id": "a"}
+
+
 async def test_a_session_s_profile_and_segments_are_read(world: World, client: httpx.AsyncClient) -> None:
     """Of each tenant its own; a session waits for its turn, and not for ever."""
     await world.say(*(said(n, f"boats {n}", app_id="a") for n in range(2, 12)))

@@ -11,6 +11,7 @@ from models.events import ProjectErased, ProjectMemoryAdded, project_items
 from models.policy import Policy
 from models.policy.project import ProjectPolicy
 from models.project.fold import FoldedProject
+from models.project.validity import known_at
 from models.project.view import ProjectView
 from models.retrieval.relevance import Found, RetrievalFilters, RetrievalQuery
 from tests.support.blank_events import blank
@@ -187,6 +188,18 @@ def test_as_it_was_known_then() -> None:
     assert view.retrieve(replace(then, known_at=None), now)[0].scores.keyword == 0
     assert len(ids(view, replace(then, known_at=BEGIN + 4 * DAY), now)) == 4
     assert ids(view, replace(then, known_at=BEGIN - timedelta(seconds=1)), now) == []
+
+
+@pytest.mark.parametrize("day", [0, 2.5, 5, 20])
+def test_what_was_known_then_is_scored_as_if_nothing_had_come_since(day: float) -> None:
+    """By the frequencies of the words of then, and whatever stood in a row before."""
+    items = [edited(), *(memory(n, f"MySQL or sail {n % 3}", at=BEGIN + n * DAY) for n in range(2, 9))]
+    view, then, now = view_of(*items), BEGIN + day * DAY, BEGIN + 9 * DAY
+    view.apply(told(memory(30, "MySQL again", at=BEGIN + 7 * DAY), 3, 30))
+    known = [each for item in view.memories.values() if (each := known_at(item, then)) is not None]
+    query = RetrievalQuery(text="MySQL sail 1 xebec", threshold=0.0, filters=RetrievalFilters(), top_k=20)
+
+    assert view_of(*known).retrieve(query, now) == view.retrieve(replace(query, known_at=then), now)
 
 
 def test_what_held() -> None:

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from models.events.app import AppMemoryChanged
-from models.policy.app import AppPolicy
+from models.policy.app import ANY_APP, AppPolicy
 from models.retrieval.context import fit_app_memories, preface_room
 from models.retrieval.lexical import by_question
 from streams.api.answers import answered
@@ -24,21 +24,6 @@ class Preface(NamedTuple):
     left_out: int
 
 
-def wanted_app(request: AssembleContext, app_id: str | None) -> str | None:
-    """The app whose memories a prompt is to begin with; None for no memories.
-
-    They are wanted where the request says so, or names what the prompt is for. Prompts that were asked for before there
-    were memories of apps stay what they were.
-
-    Raises:
-        Problem: 422, no app is named.
-    """
-    wanted = request.injection_point is not None if request.app_memories is None else request.app_memories
-    if wanted and app_id is None:
-        raise invalid_field("app_id", "name the app whose memories are wanted")
-    return app_id if wanted else None
-
-
 class AppContext:
     """Chooses the memories that go into a prompt.
 
@@ -50,6 +35,21 @@ class AppContext:
     def __init__(self, memories: AppMemoryIndex, policy: AppPolicy | None = None) -> None:
         self._memories = memories
         self._policy = policy or AppPolicy()
+
+    def wanted(self, request: AssembleContext, app_id: str | None) -> str | None:
+        """The app whose memories a prompt is to begin with; None for no memories.
+
+        They are wanted where the request says so, or names what the prompt is for, and in each prompt of an app of the
+        policy's `inject`. Other prompts stay what they were before there were memories of apps.
+
+        Raises:
+            Problem: 422, no app is named.
+        """
+        asked = request.injection_point is not None if request.app_memories is None else request.app_memories
+        if asked and app_id is None:
+            raise invalid_field("app_id", "name the app whose memories are wanted")
+        always = request.app_memories is None and not {app_id, ANY_APP}.isdisjoint(self._policy.inject)
+        return app_id if asked or always else None
 
     async def preface(self, app_id: str | None, user_id: str, query: str, token_budget: int) -> Preface | None:
         """What a prompt begins with: the app's own memories, then those that other apps share with it.

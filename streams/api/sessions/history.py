@@ -43,6 +43,13 @@ class ProfileAnswer(ProfileUpdated, frozen=True, kw_only=True, tag=False):
     """A session as its last profile has it: told every few turns, at changes of the mode, and at the end."""
 
 
+class SessionApp(Struct, frozen=True, kw_only=True):
+    """The app of a session (app memory, `getAppIdForConversation`)."""
+
+    session_id: str
+    app_id: str
+
+
 class SegmentAnswer(SegmentCompacted, frozen=True, kw_only=True, tag=False):
     """Turns of a session as one summary; both ends are inside."""
 
@@ -126,6 +133,19 @@ class HistoryReader:
             raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
         note_given([])
         return answered(ProfileAnswer, found[0])
+
+    @_HISTORY.get("/app", "get_session_app")
+    async def app(self, asked: ReadSession) -> SessionApp:
+        """The app that a session belongs to.
+
+        Raises:
+            Problem: 404, no turn of the session is indexed; 422, several apps have one of this id.
+        """
+        session = await self._waiting.session(self._turns, asked)
+        found = await self._turns.last_turns(session, 1)
+        if not found:
+            raise Problem(HTTPStatus.NOT_FOUND, "not_found", "no turn of this session is indexed")
+        return answered(SessionApp, found[0])
 
     @_HISTORY.get("/segments", "list_session_segments", audits="text_read")
     async def segments(self, asked: SessionSegments) -> SegmentedSession:

@@ -23,7 +23,7 @@ from models.policy.retrieval import PromptPolicy
 from models.retrieval.context import fit_prompt, format_for_injection
 from models.retrieval.lexical import by_question
 from streams.api.answers import answered
-from streams.api.apps.context import AppContext, wanted_app
+from streams.api.apps.context import AppContext
 from streams.api.sessions.turns import Waiting, is_visible, session_of
 from streams.api.users.freshness import HEADERS, Freshness, MemoryProgress
 from streams.api.users.messages import (
@@ -183,7 +183,7 @@ class MemoryReader:
             StoreUnavailable: The store does not answer.
         """
         whose = _Whose.asked(body.user_id, body.app_id)
-        wanted = wanted_app(body, whose.app_id)
+        wanted = self._apps.wanted(body, whose.app_id)
         await self._wait(body.after, whose.app_id)
         standing = asyncio.ensure_future(self._progress.with_stats(whose.app_id, whose.user_id))
         (fresh, stands), remembered, facts, episodes, recent, hits = await asyncio.gather(
