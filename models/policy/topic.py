@@ -56,6 +56,8 @@ class TopicPolicy(PolicySection, frozen=True, kw_only=True):
     summary_sentences: Annotated[int, Meta(ge=1, le=10)] = 3
     """Sentences of a topic's summary that say most. Behind them come others that tell a name, a number, a decision or a
     preference, as many as have room in so many sentences of full length (280 characters)."""
+    summary_also_chars: Annotated[int, Meta(ge=0, le=1_000)] = 400
+    """Behind the sentences, words of this length together for what was spoken of besides, the latest last."""
     codec: Literal["gzip", "deflate"] = "gzip"
     """How older messages are packed: `gzip` is the source's, JSON → gzip → base64; `deflate` has a shared dictionary
     and no base64."""

@@ -205,3 +205,30 @@ def test_topics_drift_until_they_merge() -> None:
 
     assert "into" in talk.caused("merged")[0].detail
     assert ("drifting", [FIRST]) == (talk.caused("merged")[0].title, talk.titles)
+
+
+FACTS = (
+    ("The mast is 11 metres high", "11"),
+    ("We bought her from Henrik", "Henrik"),
+    ("She lies in the harbour of Tromsø", "Tromsø"),
+    ("The engine is a Yanmar", "Yanmar"),
+    ("The sails were sewn in 2019", "2019"),
+    ("Her keel weighs 1,850 kilograms", "1,850"),
+    ("The insurance costs 640 euros", "640"),
+    ("My sister Ingrid steers best", "Ingrid"),
+)
+
+
+def test_a_summary_keeps_names_and_numbers() -> None:
+    """Of what was told long ago too, among acknowledgements; the sentences have no room for all of it."""
+    talk = Talk()
+    for fact, _ in FACTS * 2:
+        talk.ask(0, f"{fact}, so that you know it, and I tell you at some length as one does of a boat that one likes.")
+        talk.answer("Noted for the boat, thank you very much for telling me about it, I shall keep it in mind for you.")
+    summary = talk.topics.store.summary(0)
+    away = talk.active.away
+
+    assert summary is not None
+    assert away > 2 * len(FACTS)
+    assert [word for _, word in FACTS if word not in summary.text] == []
+    assert len(summary.text) <= 3 * 281 + 7 + 400

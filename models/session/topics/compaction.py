@@ -6,6 +6,7 @@ packed block if that has room. Nothing is rewritten that is full, so a long topi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -114,8 +115,9 @@ def take_into_summary(store: TopicStore, slot: int, passages: Sequence[Passage])
     before = store.summary(slot)
     if before is not None and not passages:
         return before
+    text, also = ("", "") if before is None else before.text.partition(_ALSO)[::2]
     made = summarise(
-        [*([] if before is None else [Passage(before.text, told=before.summarised_by != EXTRACTIVE)]), *passages],
+        [*([Passage(text, told=before.summarised_by != EXTRACTIVE)] if before else ()), *passages],
         sentences=store.policy.summary_sentences,
         sentence_chars=SENTENCE_CHARS,
         key_topics=0,
@@ -123,9 +125,37 @@ def take_into_summary(store: TopicStore, slot: int, passages: Sequence[Passage])
         tells=tells_something,
         told_chars=store.policy.summary_sentences * (SENTENCE_CHARS + 1),
     )
-    summary = TopicSummary(made.text, EXTRACTIVE)
+    summary = TopicSummary(_with_matters(made.text, also, passages, store), EXTRACTIVE)
     store.put_summary(slot, summary)
     return summary
+
+
+_NAME_OR_NUMBER = re.compile(r"\d[\d.,:]*\d|\d|(?<=[a-z,] )[A-Z]\w{1,30}")
+_ALSO = " Also: "
+"""Between the sentences of a summary and the matters that they do not name."""
+
+
+def _with_matters(text: str, also: str, passages: Sequence[Passage], store: TopicStore) -> str:
+    """A summary with what else was spoken of, the latest last: names, numbers and the words that say most."""
+    named = set(_matters(text, store.risky, len(text)))
+    matters = dict.fromkeys(also.rstrip(".").split(", ") if also else ())
+    for passage in passages:
+        said = [each for each in _NAME_OR_NUMBER.findall(passage.content)[:_NAMED] if each not in text]
+        for matter in [*said, *(each for each in _matters(passage.content, store.risky, _NAMED) if each not in named)]:
+            matters.pop(matter, None)
+            matters[matter] = None
+    room = store.policy.summary_also_chars
+    kept: list[str] = []
+    for matter in reversed(matters):
+        room -= len(matter) + 2
+        if room < 0:
+            break
+        kept.append(matter)
+    return f"{text}{_ALSO}{', '.join(reversed(kept))}." if kept else text
+
+
+def _matters(text: str, risky: tuple[str, ...], most: int) -> list[str]:
+    return topics_of(words_of(fold_text(text)), risky, most)
 
 
 def _blocks(messages: Sequence[BufferedTurn], policy: TopicPolicy) -> Iterator[tuple[list[BufferedTurn], int]]:
@@ -166,7 +196,7 @@ def probe(messages: Sequence[str], summary: str, risky: tuple[str, ...] = ()) ->
     >>> probe(["My parcel from Lisbon is late", "Thanks!"], "The parcel is late.")
     Probed(probes=1, found=1)
     """
-    searches = [topics_of(words_of(fold_text(message)), risky, _NAMED) for message in messages]
-    named = set(topics_of(words_of(fold_text(summary)), risky, len(summary)))
+    searches = [_matters(message, risky, _NAMED) for message in messages]
+    named = set(_matters(summary, risky, len(summary)))
     asked = [topics for topics in searches if topics]
     return Probed(len(asked), sum([2 * len(named.intersection(topics)) >= len(topics) for topics in asked]))
