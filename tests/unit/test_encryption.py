@@ -21,7 +21,8 @@ from streams.settings import Settings
 from streams.settings.encryption import EncryptionSettings
 from streams.state.changelog import keyed
 from streams.state.sealing import opened_part, sealed_part
-from tests.support.encrypted import encrypted
+from tests.support.command_line import printed, refused, turntide
+from tests.support.encrypted import MASTER_KEY, encrypted
 
 EXAMPLES = [
     (topic, path)
@@ -188,6 +189,23 @@ def test_a_role_does_not_start_without_its_keys(settings: Settings, change: dict
 
     with pytest.raises(ConfigurationError, match=match):
         record_sealer_of(settings.model_copy(update={"encryption": wrong}))
+
+
+def test_an_operator_makes_lists_and_erases_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By commands, which show no key; a second `init`, and an app without a key, are refused."""
+    monkeypatch.setenv("TURNTIDE_ENCRYPTION__KEYRING", str(tmp_path / "ring" / "keys.json"))
+    monkeypatch.setenv("TURNTIDE_ENCRYPTION__MASTER_KEY", MASTER_KEY)
+    made = turntide("ops", "keys", "init")
+    turntide("ops", "keys", "rotate", "--app", "shop")
+    listed = printed("ops", "keys", "list")
+    gone = printed("ops", "keys", "erase", "--app", "shop", "--yes")
+
+    assert made.exit_code == 0
+    assert "there already" in refused("ops", "keys", "init")
+    assert "no key" in refused("ops", "keys", "erase", "--app", "shop", "--yes")
+    assert [row["app"] for row in listed] == ["(no app)", "shop"]
+    assert [(row["app"], row["key"]) for row in gone] == [("shop", listed[1]["key"])]
+    assert set(listed[0]) == {"app", "key", "made_at", "erased_at"}
 
 
 def test_a_key_that_is_missing_stops_the_reader_until_it_is_said_to_be_lost(settings: Settings) -> None:
