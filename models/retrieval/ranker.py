@@ -26,12 +26,12 @@ from models.text.language import language_of
 from models.text.tables import PatternTables, read_table
 
 _RE = PatternTables("forms", room="retrieval").section("question")
-_BEFORE, _BEHIND = -3, 2
-"""Neighbours by whose terms a turn covers a question: it stands in their talk."""
+_BEFORE, _BEHIND = 3, 2
+"""Runs before a turn's and after it by whose terms it covers a question: it stands in their talk."""
 _NEAR_DAYS = 14
 """What happened is often told some days later."""
-_NEIGHBOUR_WORDS = 0.9
-_NEIGHBOUR_MEANING = 0.6
+_FEW_TERMS = 3
+"""A turn of so many terms has half the substance of a long one."""
 _LISTED: Final = 60
 """Candidates among which those of a list are chosen."""
 Floats = NDArray[np.float64]
@@ -42,6 +42,7 @@ class CandidateTurn(NamedTuple):
 
     Attributes:
         speaker: Name that it begins with, folded; may be empty.
+        role: Of who says it.
         said: Day on which it was said, an ordinal.
         event: Days that it tells of.
         traits: Of its text.
@@ -49,6 +50,7 @@ class CandidateTurn(NamedTuple):
 
     place: Place
     speaker: str
+    role: str
     said: int
     event: DayInterval | None
     traits: TurnTraits
@@ -77,51 +79,93 @@ class RankedTurn(NamedTuple):
 
 
 SIGNALS: Final = (
-    "own", "carried", "session_best", "dense_around", "coverage_talk", "coverage_near", "word_to_word",
-    "word_to_word_near", "speaker", "when_temporal", "who_names", "session_date", "near_date", "event_date",
-    "previous_asks", "asks", "first_person",
+    "carried", "session_best", "similarity", "similarity_beside", "coverage_talk", "word_to_word", "speaker",
+    "when_temporal", "when_temporal_run", "who_names", "near_date", "event_date", "previous_asks", "asks",
+    "first_person", "substance",
 )  # fmt: skip
 """Columns of `signals`: `deploy/user-memory.md` says what each is."""
 
 
+class _Runs:
+    """Runs of the candidates: turns of a session that follow each other and are one voice's, a name or else a role.
+
+    So a message of a burst has the neighbours that a long turn has. What is no candidate is unknown: a run ends there,
+    and has no neighbour. Where one voice says everything, each turn is a run.
+
+    Attributes:
+        of: Each turn's run, `(n_turns,)`.
+        before: The run before each, and after; `n_runs`, which holds nothing, where there is none, `(n_runs + 1,)`.
+    """
+
+    def __init__(self, turns: Sequence[CandidateTurn]) -> None:
+        voices = [turn.speaker or turn.role for turn in turns]
+        alone = len(set(voices)) == 1
+        self._order = sorted(range(len(turns)), key=lambda row: turns[row].place)
+        starts, joined, last = [0], [False], self._order[0]
+        for at, row in enumerate(self._order[1:], 1):
+            (session, turn), (last_session, last_turn) = turns[row].place, turns[last].place
+            follows = session == last_session and turn == last_turn + 1
+            if alone or not follows or voices[row] != voices[last]:
+                starts.append(at)
+                joined.append(follows)
+            last = row
+        count = len(starts)
+        self._starts = starts
+        self.of = np.empty(len(turns), dtype=np.intp)
+        self.of[self._order] = np.repeat(np.arange(count), np.diff([*starts, len(turns)]))
+        runs, after_one = np.arange(count), np.array(joined)
+        self.before = np.append(np.where(after_one, runs - 1, count), count)
+        self.after = np.append(np.where(np.append(after_one[1:], False), runs + 1, count), count)
+
+    def most(self, values: Floats) -> Floats:
+        """The largest of each run's turns, and 0 of the run that holds nothing, `(n_runs + 1, …)`."""
+        most = np.maximum.reduceat(values[self._order], self._starts, axis=0)
+        return np.concatenate([most, np.zeros_like(most[:1])])
+
+    def around(self, values: Floats, before: int, behind: int) -> Floats:
+        """The largest of each turn's run and so many runs before and behind it, `(n_turns, …)`."""
+        whole = most = self.most(values)
+        for steps, towards in ((before, self.before), (behind, self.after)):
+            there = towards
+            for _ in range(steps):
+                whole, there = np.maximum(whole, most[there]), towards[there]
+        return whole[self.of]
+
+
 def signals(question: str, turns: Sequence[CandidateTurn], scores: StoreScores) -> Floats:
-    """Every signal of every candidate, shape `(n_turns, len(SIGNALS))`."""
-    count = len(turns)
-    rows = {turn.place: row for row, turn in enumerate(turns)}
-    # Row `count` is a turn that is no candidate.
-    at = {
-        step: np.array([rows.get((session, turn + step), count) for session, turn in rows], dtype=np.intp)
-        for step in range(_BEFORE, _BEHIND + 1)
-    }
+    """Every signal of every candidate, at least one, shape `(n_turns, len(SIGNALS))`."""
+    runs = _Runs(turns)
     speakers = {turn.speaker for turn in turns} - {""}
     asked = named_speakers(question, speakers)
     exact, soft = _matches(question, speakers, turns)
-    holding = exact[:count].sum(axis=0)
-    rarity = np.log((count - holding + 0.5) / (holding + 0.5) + 1)
-    alike = np.append(soft[:count] @ rarity / (rarity.sum() or 1.0), 0.0)
+    holding = exact.sum(axis=0)
+    rarity = np.log((len(turns) - holding + 0.5) / (holding + 0.5) + 1)
+    share = rarity / (rarity.sum() or 1.0)
     best = defaultdict[SessionName, float](float)
     for (session, _), score in scores.found.items():
         best[session] = max(score, best[session])
     least = min(scores.dense.values(), default=0.0)
-    dense = {step: [scores.dense.get((s, turn + step), least) for s, turn in rows] for step in (-1, 0, 1)}
-    flags = np.array([turn.traits[:5] for turn in turns] + [(0,) * 5], dtype=np.float64)
-    asks, has_question, temporal, first_person, names = flags.T
+    similarity = np.array([scores.dense.get(turn.place, least) for turn in turns]) - least
+    nearest = runs.most(similarity)
+    asks, has_question, temporal, first_person, names = np.array([turn.traits[:5] for turn in turns], np.float64).T
+    when = bool(_RE.WHEN.search(question))
+    lengths = np.array([len(turn.traits.terms) for turn in turns])
     columns = {
-        "own": [scores.found.get(place, 0.0) for place in rows],
-        "carried": [scores.carried.get(place, 0.0) for place in rows],
-        "session_best": [best[session] for session, _ in rows],
-        "dense_around": np.array(dense[0]) + _NEIGHBOUR_MEANING * (np.array(dense[-1]) + np.array(dense[1])),
-        "coverage_talk": _coverage(exact, rarity, [*at.values()]),
-        "coverage_near": _coverage(exact, rarity, [at[step] for step in (-1, 0, 1)]),
-        "word_to_word": alike[:count],
-        "word_to_word_near": np.maximum(alike[:count], _NEIGHBOUR_WORDS * np.maximum(alike[at[-1]], alike[at[1]])),
+        "carried": [scores.carried.get(turn.place, 0.0) for turn in turns],
+        "session_best": [best[turn.place[0]] for turn in turns],
+        "similarity": similarity,
+        "similarity_beside": (nearest[runs.before] + nearest[runs.after])[runs.of],
+        "coverage_talk": runs.around(exact, _BEFORE, _BEHIND) @ share,
+        "word_to_word": runs.around(soft, 1, 1) @ share,
         "speaker": [0.5 if len(asked) != 1 else float(turn.speaker in asked) for turn in turns],
-        "when_temporal": temporal[:count] * bool(_RE.WHEN.search(question)),
-        "who_names": np.log1p(names[:count]) * bool(_RE.NAMES.search(question)),
+        "when_temporal": temporal * when,
+        "when_temporal_run": runs.around(temporal, 0, 0) * when,
+        "who_names": np.log1p(names) * bool(_RE.NAMES.search(question)),
         **_dates(question, turns),
-        "previous_asks": has_question[at[-1]],
-        "asks": asks[:count],
-        "first_person": first_person[:count],
+        "previous_asks": runs.most(has_question)[runs.before][runs.of],
+        "asks": asks,
+        "first_person": first_person,
+        "substance": lengths / (lengths + _FEW_TERMS),
     }
     return np.column_stack([columns[name] for name in SIGNALS])
 
@@ -143,9 +187,12 @@ class Ranker:
         self, question: str, turns: Sequence[CandidateTurn], scores: StoreScores, top_k: int | None = None
     ) -> list[RankedTurn]:
         """The best of the candidates, or all of them, best first; of equal ones the first given."""
-        if not turns:
-            return []
-        values = signals(question, turns, scores)
+        return self.weighed(question, turns, signals(question, turns, scores), top_k) if turns else []
+
+    def weighed(
+        self, question: str, turns: Sequence[CandidateTurn], values: Floats, top_k: int | None = None
+    ) -> list[RankedTurn]:
+        """Likewise, of signals that are known already."""
         parts = (values - values.mean(axis=0)) * self._weights
         total = parts.sum(axis=1)
         order = np.argsort(-total, kind="stable").tolist()
@@ -165,14 +212,14 @@ def ranker_of(embedder: str) -> Ranker | None:
 
 
 def _matches(question: str, speakers: Iterable[str], turns: Sequence[CandidateTurn]) -> tuple[Floats, Floats]:
-    """Whether each turn has each term of the question, and how near its nearest one is, `(n_turns + 1, n_terms)`."""
+    """Whether each turn has each term of the question, and how near its nearest one is, `(n_turns, n_terms)`."""
     names = {term for speaker in speakers for term in terms(speaker)}
     asked = [forms for forms in dict.fromkeys(asked_terms(question, language_of(question))) if forms[0] not in names]
     table = word_table()
     lengths = [len(turn.traits.terms) for turn in turns]
     held = np.concatenate([turn.traits.terms for turn in turns])
     rows = np.repeat(np.arange(len(turns)), lengths)
-    exact = np.zeros((len(turns) + 1, len(asked)))
+    exact = np.zeros((len(turns), len(asked)))
     soft = np.zeros_like(exact)
     for column, term in ((column, term) for column, forms in enumerate(asked) for term in forms):
         near, cosines = table.nearest(term)
@@ -184,24 +231,14 @@ def _matches(question: str, speakers: Iterable[str], turns: Sequence[CandidateTu
     return exact, np.maximum(exact, soft)
 
 
-def _coverage(exact: Floats, rarity: Floats, around: Sequence[NDArray[np.intp]]) -> Floats:
-    """Share of the question's terms, by their rarity, that stand in a turn or around it."""
-    whole = rarity.sum()
-    if not whole:
-        return np.zeros(len(around[0]))
-    covered: Floats = np.maximum.reduce([exact[rows] for rows in around]) @ rarity / whole
-    return covered
-
-
 def _dates(question: str, turns: Sequence[CandidateTurn]) -> dict[str, list[float]]:
-    """Whether turns were said in what the question names, soon after it, or tell of it."""
+    """Whether turns were said in the days that the question names or soon after them, or tell of them."""
     asked = intervals(question, date.fromordinal(max(turn.said for turn in turns)))
 
     def meet(days: DayInterval | None) -> float:
         return float(days is not None and any(days.overlaps(each) for each in asked))
 
     return {
-        "session_date": [meet(DayInterval(turn.said, turn.said)) for turn in turns],
         "near_date": [meet(DayInterval(turn.said - _NEAR_DAYS, turn.said)) for turn in turns],
         "event_date": [meet(turn.event) for turn in turns],
     }

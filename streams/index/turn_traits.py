@@ -52,6 +52,7 @@ def candidate_of(place: Place, payload: Payload) -> CandidateTurn:
     return CandidateTurn(
         place,
         speaker_of(str(payload["content"])),
+        str(payload["role"]),
         int(payload.get("event_time_ms") or 0) // _DAY_MS + EPOCH_DAY,
         DayInterval(first + EPOCH_DAY, last + EPOCH_DAY) if isinstance(first, int) and isinstance(last, int) else None,
         TurnTraits.unpacked(str(payload["traits"])),

@@ -20,7 +20,7 @@ NOTHING = StoreScores({}, {}, {})
 def candidate(turn: int, content: str, *, session: SessionName = CHAT, said: date = DAY) -> CandidateTurn:
     """A turn as the index has it."""
     told = event_interval(content, said)
-    return CandidateTurn((session, turn), speaker_of(content), said.toordinal(), told, traits_of(content))
+    return CandidateTurn((session, turn), speaker_of(content), "user", said.toordinal(), told, traits_of(content))
 
 
 def values(question: str, *contents: str, scores: StoreScores = NOTHING) -> list[Mapping[str, float]]:
@@ -35,12 +35,13 @@ def values(question: str, *contents: str, scores: StoreScores = NOTHING) -> list
         ("speaker", "What does Anna play?", "Anna: the flute", "Bob: the flute"),
         ("when_temporal", "When did they meet?", "It was in June.", "It was in Oslo."),
         ("who_names", "Who came along?", "It was with Peter Hansen.", "It was with a friend."),
-        ("session_date", "What happened on 8 May 2023?", "Nothing.", ""),
+        ("near_date", "What happened on 8 May 2023?", "Nothing.", ""),
         ("event_date", "What happened on 7 May 2023?", "I fell yesterday.", "I fell today."),
         ("asks", "Where?", "Where is it?", "It is there."),
         ("first_person", "What?", "I do.", "You do."),
         ("word_to_word", "Does she own a dog?", "She has a puppy.", "She has a spoon."),
-        ("coverage_near", "Which violin?", "The violin.", "The spoon."),
+        ("coverage_talk", "Which violin?", "The violin.", "The spoon."),
+        ("substance", "What?", "Oslo, in the old harbour.", "ok"),
     ],
 )
 def test_a_signal_tells_turns_apart(signal: str, question: str, better: str, worse: str) -> None:
@@ -62,11 +63,26 @@ def test_neighbours_cover_a_question_and_what_was_asked_before_counts() -> None:
     assert signals("Which violin?", other, NOTHING)[1, SIGNALS.index("coverage_talk")] == 0
 
 
+def test_a_burst_of_one_voice_has_the_neighbours_that_a_long_turn_has() -> None:
+    """Its messages share what is around them; a name or else a role is a voice, and a gap ends a run."""
+    asks, which, answers, again = values("Which violin?", "Anna: Which?", "Anna: violin", "Bob: The old", "Bob: one.")
+
+    assert asks["coverage_talk"] == which["coverage_talk"] == answers["coverage_talk"] == again["coverage_talk"] > 0
+    assert [each["previous_asks"] for each in (asks, which, answers, again)] == [0, 0, 1, 1]
+
+    places = [(0, "user", "Which violin?"), (1, "user", "That is."), (2, "assistant", "The old."), (4, "user", "Yes.")]
+    said = [candidate(turn, content)._replace(role=role) for turn, role, content in places]
+    rows = signals("Which violin?", said, NOTHING)
+
+    assert rows[:, SIGNALS.index("previous_asks")].tolist() == [0, 0, 1, 0]
+    assert rows[3, SIGNALS.index("coverage_talk")] == 0
+
+
 def test_contributions_are_the_score_and_zero_is_an_average_candidate() -> None:
     """So a hit says itself why it is there."""
     said = [candidate(n, f"Anna: number {n}, in June") for n in range(5)]
     scores = StoreScores({said[3].place: 2.0}, {said[3].place: 2.0}, {said[3].place: 0.9})
-    ranked = Ranker({"own": 1.0, "carried": 0.5, "dense_around": 2.0}).rank("Which number?", said, scores)
+    ranked = Ranker({"session_best": 1.0, "carried": 0.5, "similarity": 2.0}).rank("Which number?", said, scores)
 
     assert said[ranked[0].row].place == (CHAT, 3)
     assert sum(each.score for each in ranked) == pytest.approx(0, abs=1e-9)
@@ -77,8 +93,8 @@ def test_contributions_are_the_score_and_zero_is_an_average_candidate() -> None:
 def test_a_list_is_gathered_from_several_sessions() -> None:
     """A second turn of a session loses to the first of another that is hardly worse; not so for one thing."""
     said = [candidate(0, "a"), candidate(9, "b"), candidate(0, "c", session=OTHER)]
-    scores = StoreScores(dict(zip((each.place for each in said), (3.0, 2.9, 2.8), strict=True)), {}, {})
-    ranker = Ranker({"own": 1.0}, list_penalty=2.0)
+    scores = StoreScores({}, dict(zip((each.place for each in said), (3.0, 2.9, 2.8), strict=True)), {})
+    ranker = Ranker({"carried": 1.0}, list_penalty=2.0)
 
     assert [each.row for each in ranker.rank("What hobbies does she have?", said, scores)] == [0, 2, 1]
     assert [each.row for each in ranker.rank("Where does she live?", said, scores)] == [0, 1, 2]

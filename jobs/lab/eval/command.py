@@ -21,10 +21,9 @@ app = typer.Typer(
 
 
 EmbedderName = StrEnum("EmbedderName", ["WORDLLAMA", "E5", "MINILM"])
-RetrievalFormat = StrEnum("RetrievalFormat", ["LOCOMO"])
+RetrievalFormat = StrEnum("RetrievalFormat", ["LOCOMO", "LONGMEMEVAL"])
 """Formats of conversations that come with questions and their evidence."""
-Data = Annotated[Path, typer.Option(help="Conversations with questions and the turns that answer them.")]
-FormatOfData = Annotated[RetrievalFormat, typer.Option("--format", help="Its format.")]
+_DATA = "Conversations with questions and the turns that answer them."
 Form = Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")]
 _SET = "Labelled messages, JSON lines. None: the set that Turntide brings."
 _TALKS = "Talks with questions, JSON lines. None: the set that Turntide brings."
@@ -181,31 +180,36 @@ def topics(
 
 @app.command(
     epilog=examples(
-        "turntide lab eval retrieval --data locomo10.json",
-        "turntide lab eval retrieval --data locomo10.json --embedder e5 --output json",
-        "turntide lab eval retrieval --data locomo10.json --limit-conversations 1",
+        "turntide lab eval retrieval",
+        "turntide lab eval retrieval --data locomo10.json --embedder e5",
+        "turntide lab eval retrieval --data longmemeval_s.json --format longmemeval --limit-conversations 50",
     )
 )
 def retrieval(
     *,
-    data: Data,
-    form: FormatOfData = RetrievalFormat.LOCOMO,  # noqa: ARG001 - there is one yet
+    data: Annotated[Path | None, typer.Option(help=f"{_DATA} None: the set that Turntide brings alone.")] = None,
+    form: Annotated[RetrievalFormat, typer.Option("--format", help="Its format.")] = RetrievalFormat.LOCOMO,
     embedder: Annotated[EmbedderName, typer.Option(help="Whose vectors are searched.")] = EmbedderName.WORDLLAMA,
     limit_conversations: Annotated[
         int | None, typer.Option(min=1, help="Only the first so many conversations.", show_default="all")
     ] = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Measure how much of what answers a question is found by hybrid search.
+    """Measure how much of what answers a question is found by hybrid search: BM25 alone, the formula, the ranker.
 
     Indexes the conversations as the index role does, and asks every question within the memory of its user. Recall is
-    evidence found / evidence, the mean over questions; those without evidence are skipped. --output csv prints the
-    recalls alone. Needs no Kafka; no text is ever printed.
+    evidence found / evidence, the mean over questions; those without evidence are skipped. LoCoMo's are asked once more
+    with every turn cut into a burst of messages, and beside each file stands the set that Turntide brings, in three
+    styles of talk. No conversation is ranked by weights that were learned from it: those of LoCoMo, from which the
+    shipped ones come, are learned anew from the other conversations. --output csv prints the recalls alone. Needs no
+    Kafka; no text is ever printed.
     """
-    from jobs.lab.eval.dialogues import read_questions
+    from jobs.lab.eval.questions import in_bursts, own_questions, read_questions
     from jobs.lab.eval.retrieval import measure
 
-    _measure("retrieval", output, embedder, partial(measure, read_questions(data, limit=limit_conversations)))
+    sets = [] if data is None else [read_questions(data, form, limit=limit_conversations)]
+    sets += [in_bursts(each) for each in sets if form is RetrievalFormat.LOCOMO]
+    _measure("retrieval", output, embedder, partial(measure, [*sets, *own_questions()]))
 
 
 @app.command(
@@ -241,8 +245,7 @@ def context(
 )
 def tiers(
     *,
-    data: Data,
-    form: FormatOfData = RetrievalFormat.LOCOMO,  # noqa: ARG001 - there is one yet
+    data: Annotated[Path, typer.Option(help=f"{_DATA} As LoCoMo.")],
     embedder: Annotated[EmbedderName, typer.Option(help="Whose distances are measured.")] = EmbedderName.WORDLLAMA,
     output: Form = OutputFormat.TABLE,
 ) -> None:
@@ -252,7 +255,7 @@ def tiers(
     evidence, with the user's others, and with those of other users: what an embedder's `episode_distance` divides.
     --output csv prints that curve alone. Needs no Kafka; no text is ever printed.
     """
-    from jobs.lab.eval.dialogues import read_questions
+    from jobs.lab.eval.questions import read_questions
     from jobs.lab.eval.tiers import measure
 
     _measure("tiers", output, embedder, partial(measure, read_questions(data)))

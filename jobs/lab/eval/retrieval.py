@@ -1,72 +1,122 @@
 """`turntide lab eval retrieval`: how much of what answers a question is found by search.
 
 The turns go into an index of their own (Qdrant Edge), as the index role writes them, and every question is asked
-through `streams.index.hybrid_search.HybridSearch` over it.
+through `streams.index.hybrid_search.HybridSearch` over it. Candidates are ranked three times: by BM25 alone, by the
+formula of `models.retrieval.fusion`, and by the ranker, whose weights never come from the conversation that is asked
+about: where a set is one to learn from they are learned here from its other conversations, else they are the shipped
+ones.
 """
 
-from collections.abc import AsyncIterator, Hashable, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from statistics import mean
 from time import perf_counter
 from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from jobs.lab.bench.measuring import Figures
-from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
+from jobs.lab.eval.questions import Dialogues, LabelledQuestion, Place
 from jobs.lab.eval.user_index import index_user, own_store
+from jobs.lab.train.ranker import Bools, fit
 from jobs.shared.output import Progress
+from models.errors import ConfigurationError
 from models.policy import Policy
-from streams.index.hybrid_search import HybridSearch, Scope
+from models.retrieval import fusion
+from models.retrieval.ranker import SIGNALS, Floats, Ranker, ranker_of, signals
+from streams.index.collections import TURNS, turn_of_key
+from streams.index.hybrid_search import HybridSearch, Ranking, Scope, TurnCandidates
 from streams.ports import Embedder, VectorStore
 
 DEPTHS = (5, 10, 20)
-GROUPS = ("1-4", "1-5", "1", "2", "3", "4", "5")
-"""First and last of the categories (`LabelledQuestion`) that are averaged together; `1-4` are all but adversarial."""
+_DEPTH = 10
+"""By which sets and rankings are compared."""
+_PARTS = dict(zip(SIGNALS, SIGNALS, strict=True)) | {
+    "similarity_beside": "similarity", "when_temporal": "when × temporal", "when_temporal_run": "when × temporal", "near_date": "dates",
+    "event_date": "dates", "previous_asks": "asks", "asks": "asks",
+}  # fmt: skip
+"""Signals, and as what they are left out together."""
+_RESAMPLES = 1_000
+_AT_ONCE = 500
+_Thing = TypeVar("_Thing", bound=Hashable)
 Recalls = dict[str, float]
 """`recall@5`, `recall@10`, `recall@20`, 0-1."""
-_Thing = TypeVar("_Thing", bound=Hashable)
-_AT_ONCE = 500
+Rank = Callable[["AskedQuestion"], Sequence[Place]]
 
 
-class QuestionResult(Struct, frozen=True):
-    """What was found for a question, best first, and how long that took.
+class AskedQuestion(Struct, frozen=True):
+    """A question, and what was found for it, best first.
 
     Attributes:
-        turns: Up to `max(DEPTHS)`, like `sessions`.
-        query_ms: Of the search for turns.
+        values: Signals of the candidates, `(n_turns, n_signals)`.
+        answers: Which candidates answer it, `(n_turns,)`.
+        words: Turns by BM25 alone; likewise by the formula.
+        sessions: Up to `max(DEPTHS)`.
+        query_ms: Of the search for turns as the API has it.
     """
 
     question: LabelledQuestion
-    turns: list[Place]
+    found: TurnCandidates
+    values: Floats
+    answers: Bools
+    words: list[Place]
+    formula: list[Place]
     sessions: list[str]
     query_ms: float
 
 
-async def measure(dialogues: Dialogues, embedder: Embedder, policy: Policy, progress: Progress) -> Figures:
+async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy, progress: Progress) -> Figures:
     """Index everything, ask everything.
 
-    `turns` has the recall of evidence turns by group of categories, `sessions` of the sessions in which they stand;
-    groups without a question are missing. `query_ms` is one search for turns, in-process.
+    `turns` has the recall of evidence turns by group of the first set's questions, and recall@10 of the formula,
+    `sessions` of the sessions in which they stand. `sets` compares the rankings over all sets, recall@10; `ablation`
+    says by how many points it changes if a signal is left out and the weights are learned without it. Intervals are of
+    95 %, by drawing questions anew.
+
+    Raises:
+        ConfigurationError: A set has no question with evidence, or there are no weights for the embedder.
     """
-    async with index_all(dialogues, embedder) as store:
-        search, answers = HybridSearch(store, embedder, policy.retrieval), list[QuestionResult]()
-        for number, question in enumerate(dialogues.questions, 1):
-            answers.append(await _asked(search, question))
-            progress(number, len(dialogues.questions))
-    turns, sessions = recalls(answers)
-    return {
+    asked = {each.name: await ask_all(each, embedder, policy, progress) for each in sets}
+    first = asked[sets[0].name]
+    learnt = first if sets[0].learnt else []
+    rank = _left_out(learnt, embedder)
+    figures: Figures = {
         "embedder": embedder.name,
-        "conversations": dialogues.conversations,
-        "indexed_turns": len(dialogues.turns),
-        "questions": len(answers),
-        "without_evidence": dialogues.without_evidence,
-        "unknown_evidence": dialogues.unknown_evidence,
-        "turns": turns,
-        "sessions": sessions,
-        "query_ms": query_times(answers),
+        "weights": "learned from the other conversations" if learnt else "shipped",
+        "conversations": sets[0].conversations,
+        "indexed_turns": len(sets[0].turns),
+        "questions": len(first),
+        "without_evidence": sets[0].without_evidence,
+        "unknown_evidence": sets[0].unknown_evidence,
+        "sets": _compared(asked, rank),
+        **recalls(first, rank),
+        "query_ms": query_times(first),
     }
+    if learnt:
+        figures["ablation"] = _ablation(asked, learnt, embedder)
+    return figures
+
+
+async def ask_all(dialogues: Dialogues, embedder: Embedder, policy: Policy, progress: Progress) -> list[AskedQuestion]:
+    """Every question of a set, asked of an index of its turns.
+
+    Raises:
+        ConfigurationError: It has no question with evidence.
+    """
+    if not dialogues.questions:
+        raise ConfigurationError(f"{dialogues.name}: no question names a turn that answers it")
+    async with index_all(dialogues, embedder) as store:
+        learned, formula = (
+            HybridSearch(store, embedder, replace(policy.retrieval, learned=each)) for each in (True, False)
+        )
+        asked = list[AskedQuestion]()
+        for number, question in enumerate(dialogues.questions, 1):
+            asked.append(await _asked(learned, formula, question))
+            progress(number, len(dialogues.questions))
+    return asked
 
 
 @asynccontextmanager
@@ -78,13 +128,116 @@ async def index_all(dialogues: Dialogues, embedder: Embedder) -> AsyncIterator[V
         yield store
 
 
-async def _asked(search: HybridSearch, question: LabelledQuestion) -> QuestionResult:
-    scope, began_s = Scope(user_id=question.user_id), perf_counter()
-    found = await search.turns(question.text, scope, max(DEPTHS))
+async def _asked(search: HybridSearch, formula: HybridSearch, question: LabelledQuestion) -> AskedQuestion:
+    text, scope, most, began_s = question.text, Scope(user_id=question.user_id), max(DEPTHS), perf_counter()
+    await search.turns(text, scope, most)
     query_ms = (perf_counter() - began_s) * 1_000
-    sessions = await search.sessions(question.text, scope, max(DEPTHS))
-    turns = [(each.turn.session_id, each.turn.turn) for each in found]
-    return QuestionResult(question, turns, [session.session_id for session, _ in sessions], query_ms)
+    found = await search.candidates(text, scope, most)
+    by_formula = await formula.turns(text, scope, most)
+    by_words = await search.keys(TURNS.name, text, scope.turns(), most, by=Ranking.KEYWORD)
+    return AskedQuestion(
+        question,
+        found,
+        signals(text, found.turns, found.scores) if found.turns else np.zeros((0, len(SIGNALS))),
+        np.array([_place(each.place) in question.evidence for each in found.turns], dtype=np.bool_),
+        [_place(turn_of_key(key)) for key, _ in by_words],
+        [(each.turn.session_id, each.turn.turn) for each in by_formula],
+        [session.session_id for session, _ in await search.sessions(text, scope, most)],
+        query_ms,
+    )
+
+
+def _place(place: fusion.Place) -> Place:
+    session, turn = place
+    return session.session_id, turn
+
+
+def _left_out(learnt: Sequence[AskedQuestion], embedder: Embedder, without: frozenset[str] = frozenset()) -> Rank:
+    """Ranks each question by weights learned from other users' alone; by the shipped ones if there are none to learn.
+
+    Args:
+        learnt: Questions to learn from.
+        embedder: Whose weights are shipped.
+        without: Signals that are left out.
+    """
+
+    @cache
+    def ranker(user_id: str) -> Ranker:
+        if not learnt:
+            if (shipped := ranker_of(embedder.name)) is None:
+                raise ConfigurationError(f"no weights are shipped for {embedder.name}: give --data to learn some from")
+            return shipped
+        others = [(each.values, each.answers) for each in learnt if each.question.user_id != user_id]
+        return Ranker(fit(others or [(each.values, each.answers) for each in learnt], without))
+
+    def rank(asked: AskedQuestion) -> Sequence[Place]:
+        if not asked.found.turns:
+            return []
+        best = ranker(asked.question.user_id).weighed(asked.question.text, asked.found.turns, asked.values, max(DEPTHS))
+        return [_place(asked.found.turns[each.row].place) for each in best]
+
+    return rank
+
+
+def _by_formula(asked: AskedQuestion) -> Sequence[Place]:
+    return asked.formula
+
+
+def _compared(asked: Mapping[str, Sequence[AskedQuestion]], rank: Rank) -> dict[str, Figures]:
+    """Recall@10 of each ranking by set, over all questions (`micro`), and the mean of the sets (`macro`)."""
+    rankings: dict[str, Rank] = {"bm25": lambda each: each.words, "formula": _by_formula, "ranker": rank}
+    found = {
+        name: {
+            by: np.array([recall(ranked(each), each.question.evidence, _DEPTH) for each in _group(of)])
+            for by, ranked in rankings.items()
+        }
+        for name, of in asked.items()
+    }
+
+    def figures(sets: Sequence[Mapping[str, Floats]]) -> Figures:
+        means = {by: round(mean(float(each[by].mean()) for each in sets), 4) for by in rankings}
+        return {
+            "questions": sum(len(each["ranker"]) for each in sets),
+            **means,
+            **_interval([e["ranker"] for e in sets]),
+        }
+
+    micro = {by: np.concatenate([each[by] for each in found.values()]) for by in rankings}
+    return {
+        **{name: figures([each]) for name, each in found.items()},
+        "micro": figures([micro]),
+        "macro": figures([*found.values()]),
+    }
+
+
+def _group(asked: Sequence[AskedQuestion], name: str = "") -> list[AskedQuestion]:
+    """Questions of a group; without a name of that by which the set is judged."""
+    return [each for each in asked if (name or asked[0].question.groups[0]) in each.question.groups]
+
+
+def _interval(sets: Sequence[Floats]) -> dict[str, float]:
+    """Within which 95 % of the means lie if the questions of each set are drawn anew."""
+    drawn = np.random.default_rng(1)
+    means = np.mean([drawn.choice(each, (_RESAMPLES, len(each))).mean(axis=1) for each in sets], axis=0)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return {"low": round(float(low), 4), "high": round(float(high), 4)}
+
+
+def _ablation(
+    asked: Mapping[str, Sequence[AskedQuestion]], learnt: Sequence[AskedQuestion], embedder: Embedder
+) -> dict[str, Figures]:
+    """By how many points recall@10 of each set changes without a signal, or several that belong together."""
+    parts = {name: frozenset(each for each in SIGNALS if _PARTS[each] == name) for name in _PARTS.values()}
+    found = {
+        name: {of: _mean_recall(_group(each), _left_out(learnt, embedder, without)) for of, each in asked.items()}
+        for name, without in {"": frozenset[str](), **parts}.items()
+    }
+    whole = found.pop("")
+    return {name: {of: round(100 * (each[of] - whole[of]), 1) + 0.0 for of in whole} for name, each in found.items()}
+
+
+def _mean_recall(asked: Sequence[AskedQuestion], rank: Rank, depth: int = _DEPTH) -> float:
+    return round(mean(recall(rank(each), each.question.evidence, depth) for each in asked), 4)
 
 
 def recall(found: Sequence[_Thing], wanted: frozenset[_Thing], depth: int) -> float:
@@ -96,22 +249,24 @@ def recall(found: Sequence[_Thing], wanted: frozenset[_Thing], depth: int) -> fl
     return len(wanted.intersection(found[:depth])) / len(wanted)
 
 
-def query_times(answers: Sequence[QuestionResult]) -> dict[str, float]:
+def query_times(asked: Sequence[AskedQuestion]) -> dict[str, float]:
     """Percentiles of the search for turns, milliseconds."""
-    times_ms = [answer.query_ms for answer in answers]
+    times_ms = [each.query_ms for each in asked]
     return {f"p{part}": round(float(np.percentile(times_ms, part)), 3) for part in (50, 95, 99)}
 
 
-def recalls(answers: Sequence[QuestionResult]) -> tuple[dict[str, Recalls], dict[str, Recalls]]:
+def recalls(asked: Sequence[AskedQuestion], rank: Rank) -> dict[str, dict[str, Recalls]]:
     """Mean recall of evidence turns, and of the sessions in which they stand, over the questions of each group."""
     turns, sessions = dict[str, Recalls](), dict[str, Recalls]()
-    for name in GROUPS:
-        group = [each for each in answers if int(name[0]) <= each.question.category <= int(name[-1])]
-        if group:
-            turns[name] = _mean([(each.turns, each.question.evidence) for each in group])
-            wanted = [frozenset(session for session, _ in each.question.evidence) for each in group]
-            sessions[name] = _mean([(each.sessions, known) for each, known in zip(group, wanted, strict=True)])
-    return turns, sessions
+    for name in sorted(
+        {group for each in asked for group in each.question.groups}, key=lambda name: (-len(name), name)
+    ):
+        group = _group(asked, name)
+        ranked = [(rank(each), each.question.evidence) for each in group]
+        turns[name] = {"formula": _mean_recall(group, _by_formula), **_mean(ranked)}
+        wanted = [frozenset(session for session, _ in evidence) for _, evidence in ranked]
+        sessions[name] = _mean([(each.sessions, known) for each, known in zip(group, wanted, strict=True)])
+    return {"turns": turns, "sessions": sessions}
 
 
 def _mean(found: Sequence[tuple[Sequence[_Thing], frozenset[_Thing]]]) -> Recalls:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from jobs.lab.bench.measuring import Figures
-from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
+from jobs.lab.eval.questions import Dialogues, LabelledQuestion, Place
 from jobs.lab.eval.user_index import folded_user
 from jobs.shared.output import Progress
 from models.events import EpisodeCompressed, EpisodeRequested, Role, Turn, UserMemoryChanged
@@ -25,7 +25,7 @@ DISTANCES = (*(n / 100 for n in range(12, 30, 2)), *(n / 100 for n in range(40, 
 """The first ones for e5, whose cosines are all above 0.65."""
 NEAREST = 3
 """Episodes that retrieval gives (user memory, top 3)."""
-_ODD = 5
+_ODD = "5"
 """Adversarial questions of LoCoMo ask for what was never said."""
 Distances = NDArray[np.float32]
 
@@ -56,7 +56,9 @@ def measure(dialogues: Dialogues, embedder: Embedder, policy: Policy, progress: 
         if user.episodes:
             vectors[user_id] = episode_vectors(embedder, user.episodes)
         progress(number, len(of_user))
-    asked = [question for question in dialogues.questions if question.user_id in vectors and question.category != _ODD]
+    asked = [
+        question for question in dialogues.questions if question.user_id in vectors and _ODD not in question.groups
+    ]
     return _report(asked, users, vectors, embedder)
 
 

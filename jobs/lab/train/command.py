@@ -117,24 +117,28 @@ def ranker(
     embedder: Annotated[EmbedderName, typer.Option(help="Whose vectors are searched.")] = EmbedderName.WORDLLAMA,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Train the ranking of turns, and print its recall@10 on conversations left out beside that of the formula.
+    """Train the ranking of turns. What it is worth, `turntide lab eval retrieval` says, on conversations left out.
 
     Indexes the conversations as the index role does. Two CPU seconds of training; no text is ever printed.
     """
     import tomli_w
 
-    from jobs.lab.eval.dialogues import read_questions
-    from jobs.lab.train.ranker import train_ranker
+    from jobs.lab.eval.questions import read_questions
+    from jobs.lab.eval.retrieval import ask_all
+    from jobs.lab.train.ranker import fit
     from jobs.shared.output import progress_bar
     from models.policy import Policy
 
     made_by = embedder_of(load_settings(vectors={"embedder": embedder, "url": None}))
+    dialogues = read_questions(data)
     with progress_bar("questions") as progress:
-        trained = asyncio.run(train_ranker(read_questions(data), made_by, Policy(), progress))
-    weights = tomllib.loads(to.read_text("utf-8")) if to.exists() else {}
-    to.write_text(tomli_w.dumps(weights | {embedder.value: trained.weights}), "utf-8")
-    shown = {"recall@10": trained.recall, "formula": trained.formula}
-    Printer(output).rows("recall@10", [{"by": by} | recalls for by, recalls in shown.items()])
+        asked = asyncio.run(ask_all(dialogues, made_by, Policy(), progress))
+    weights = fit((each.values, each.answers) for each in asked)
+    others = tomllib.loads(to.read_text("utf-8")) if to.exists() else {}
+    to.write_text(tomli_w.dumps(others | {embedder.value: weights}), "utf-8")
+    Printer(output).record(
+        {"file": str(to), "embedder": embedder.value, "questions": len(asked), "conversations": dialogues.conversations}
+    )
 
 
 @app.command(epilog=examples("turntide lab train card", "turntide lab train card mine.scorer > card.md"))
