@@ -29,7 +29,7 @@ from streams.api.apps.messages import Purged
 from streams.api.erase.routes import ErasureAccepted, ErasureStanding
 from streams.api.projects.answers import ArcAnswer, ConversationAnswer, GraphAnswer, MemoryPage, PendingFacts
 from streams.api.projects.messages import FoundItems, ProjectContext
-from streams.api.users.messages import Retrieved
+from streams.api.users.messages import Found, Retrieved
 from streams.http.route import path_part
 
 PURGED_APP = "isp-support"
@@ -39,6 +39,8 @@ _ANSWER_WITHIN_S = 15.0
 _PROOF_WITHIN_S = 300.0
 """On two idle cores it takes three seconds; a machine with other things to do takes its time."""
 _LOOK_AGAIN_S = 0.5
+_REASONS = 3
+"""Terms of a score that are told."""
 _FAILURES = (httpx.HTTPError, msgspec.MsgspecError, TimeoutError)
 _Answer = TypeVar("_Answer")
 
@@ -100,14 +102,20 @@ async def ask_user_memory(question: DemoQuestion, client: httpx.AsyncClient) -> 
     asked: dict[str, Any] = {"app_id": question.app_id, "user_id": question.user_id, "query": question.query}
     try:
         answer, took_ms = await _asked(client, "POST", "/v1/retrieve", Retrieved, json=asked | {"format": True})
+        search = asked | {"kind": "turns", "top_k": 1, "explain": True}
+        found, _ = await _asked(client, "POST", "/v1/search", Found, json=search)
     except _FAILURES as error:
         return Recalled(**asked, problems=[_failure(error)])
     facts = {f"{fact.category}/{fact.key}": fact.value for fact in answer.structured_facts}
     nearest = next(iter(answer.episodic_context), None)
+    best = next(iter(found.turns), None)
+    signals = (best.signals or {}) if best else {}
     return Recalled(
         **asked,
         facts=facts,
         nearest_episode=nearest,
+        turn=best.turn.content if best else "",
+        because=dict(sorted(signals.items(), key=lambda each: -each[1])[:_REASONS]),
         injection=answer.injection or "",
         milliseconds=took_ms,
         problems=[*wrong_answers(question, facts, nearest.turn_range if nearest else "none")],

@@ -83,6 +83,10 @@ class Recalled(Struct, frozen=True, kw_only=True):
     facts: dict[str, str] = {}
     """Category/key → value, the most important first."""
     nearest_episode: EpisodeAnswer | None = None
+    turn: str = ""
+    """The turn that answers best …"""
+    because: dict[str, float] = {}
+    """… and what put it on top: the largest terms of its score, by signal."""
     injection: str = ""
     """Facts and episodes as text for a prompt (user memory, stage 3)."""
     milliseconds: float = 0.0

@@ -38,6 +38,8 @@ def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
     name, databases = summary["answers"]["recalled"]
     assert name["facts"]["identity/name"] == "Alexander"
     assert databases["nearest_episode"]["turn_range"] == "turns 1-20"
+    assert "database" in databases["turn"]
+    assert min(databases["because"].values()) > 0
     project = summary["answers"]["project"]
     assert min(len(project["memories"]), project["superseded"], len(project["key_moments"])) > 1
     assert [answer["when"] for answer in project["answers"] if "Kubernetes in Frankfurt" in answer["said"]] == [

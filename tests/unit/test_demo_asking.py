@@ -1,6 +1,7 @@
 """Requests of the demo to the index role: its answers over the real routes and stores, and their problems."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -12,12 +13,22 @@ from qdrant_client import AsyncQdrantClient
 from jobs.demo.asking import Erased, PurgedApp, ask_project_memory, ask_user_memory, erase, purge
 from jobs.demo.questions import DemoQuestion, ProjectQuestions, ProjectRecalled, Recalled, load_questions, wrong_project
 from jobs.demo.stage import told
-from models.events import EpisodeCompressed, ErasureProved, FactChanged, OutputEvent, ProjectChanged, ProjectItemChanged
+from models.events import (
+    EpisodeCompressed,
+    ErasureProved,
+    FactChanged,
+    OutputEvent,
+    ProjectChanged,
+    ProjectItemChanged,
+    Role,
+    Turn,
+)
 from models.policy.project import ProjectPolicy
 from models.project.fold import FoldedProject
 from models.project.view import ProjectView
 from streams.api.assembly import memory_api
 from streams.index.server import ServerStore
+from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.settings.http import HttpSettings
 from tests.support.api_doubles import Served
@@ -28,6 +39,18 @@ from tests.support.loaded import loaded_embedder
 
 _URL = "http://127.0.0.1"
 _USERS, _PROJECT = load_questions().users, load_questions().project
+_SAID = [
+    Turn(
+        session_id="database",
+        user_id="alex",
+        app_id="assistant",
+        turn=number,
+        role=Role.USER,
+        content=content,
+        timestamp=datetime(2026, 1, 5, 9, 0, tzinfo=UTC),
+    )
+    for number, content in enumerate(("We talked of databases that hold vectors.", "I like hiking."))
+]
 _NAME = (_PROJECT.app_id, _PROJECT.project_id)
 
 
@@ -140,6 +163,8 @@ async def of_users(outputs: tuple[OutputEvent, ...], questions: list[DemoQuestio
     """What the index role answers once it has indexed these events."""
     store = ServerStore(AsyncQdrantClient(":memory:"), embedder=loaded_embedder().name)
     try:
+        vectors = loaded_embedder().embed([turn.content for turn in _SAID])
+        await SessionVectorMemory(store, loaded_embedder()).add_turns(_SAID, vectors)
         users = UserMemory(store, loaded_embedder())
         numbered = [(event, offset) for offset, event in enumerate(outputs)]
         await users.add_episodes([(e, offset) for e, offset in numbered if isinstance(e, EpisodeCompressed)])
@@ -150,6 +175,16 @@ async def of_users(outputs: tuple[OutputEvent, ...], questions: list[DemoQuestio
             return [await ask_user_memory(question, client) for question in questions]
     finally:
         await store.close()
+
+
+async def test_the_best_turn_says_why_it_is_on_top() -> None:
+    """By the largest terms of its score, as the demo prints them."""
+    (databases,) = await of_users((), _USERS[1:])
+    reasons = [f"{name} {given:+.2f}" for name, given in databases.because.items()]
+
+    assert len(reasons) == 3
+    assert min(databases.because.values()) > 0
+    assert told(databases)[-1] == f"best turn: We talked of databases that hold vectors., on top by {', '.join(reasons)}"
 
 
 async def test_another_apps_user_of_the_same_id_is_asked_in_vain() -> None:

@@ -35,9 +35,13 @@ DEPTHS = (5, 10, 20)
 _DEPTH = 10
 """By which sets and rankings are compared."""
 _PARTS = dict(zip(SIGNALS, SIGNALS, strict=True)) | {
-    "similarity_beside": "similarity", "when_temporal": "when × temporal", "when_temporal_run": "when × temporal", "near_date": "dates",
-    "event_date": "dates", "previous_asks": "asks", "asks": "asks",
-}  # fmt: skip
+    "similarity_beside": "similarity",
+    "when_temporal": "when × temporal",
+    "when_temporal_run": "when × temporal",
+    "near_date": "dates",
+    "event_date": "dates",
+    "previous_asks": "asks",
+}
 """Signals, and as what they are left out together."""
 _RESAMPLES = 1_000
 _AT_ONCE = 500
