@@ -184,7 +184,7 @@ async def test_the_best_turn_says_why_it_is_on_top() -> None:
 
     assert len(reasons) == 3
     assert min(databases.because.values()) > 0
-    assert told(databases)[-1] == f"best turn: We talked of databases that hold vectors., on top by {', '.join(reasons)}"
+    assert told(databases)[-1] == f"best turn: {_SAID[0].content}, on top by {', '.join(reasons)}"
 
 
 async def test_another_apps_user_of_the_same_id_is_asked_in_vain() -> None:
