@@ -196,8 +196,8 @@ def test_merged_topic_has_the_best_of_both() -> None:
 
 
 def test_topics_drift_until_they_merge() -> None:
-    """With the shipped rules: a topic that step by step comes to the other's matter becomes one with it."""
-    talk = Talk(similarity_threshold=0.6)
+    """A topic that step by step comes to the other's matter becomes one with it, where the policy merges."""
+    talk = Talk(similarity_threshold=0.6, merge_similarity=0.75)
     talk.discuss(0, 2)
     talk.ask(1, "drifting")
     for step in range(30):
