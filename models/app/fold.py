@@ -7,6 +7,7 @@ same in the stream and in replay; the clock of a space is the broker's time of t
 - **Compaction**: one too many is the candidate, of which no reader knows. It is decided which of all goes, or which two
   become one; then there are as many as may be. A decision that cannot be carried out lets the oldest go.
 - **Energy**: both begin only while there is enough (`app/energy.py`); else they wait, and nothing is dropped.
+- **Expiry**, where the policy says so: a memory that nothing changed for so long goes, if need be with a `WorkDue`.
 - **Admins** edit, pin, share, delete and purge. Each command is audited and answered, also if it changes nothing.
 
 `work.py` has the work, `memory_set.py` what becomes of the memories, `state.py` what is kept.
@@ -106,11 +107,24 @@ class _AppStep:
                 self._erase_sessions(frozenset(event.session_ids))
             case AdminCommand():
                 self._admin(event)
+        self._expire()
         self._worker.go_on()
+        self._head.oldest_at = self._oldest_at()
         if self._emission.outputs or self._progress() != before:
             self._head.app_id, self._head.user_id = self._emission.owner
             self._emission.progress()
         return self._emission.outputs
+
+    def _expire(self) -> None:
+        oldest_at, after = self._oldest_at(), self._policy.expire_after
+        if oldest_at is not None and after is not None and oldest_at + after <= self._emission.now:
+            until = self._emission.now - after
+            self._let_go(self._memories.slots(lambda each: not each.pinned and each.updated_at <= until), "expired")
+
+    def _oldest_at(self) -> datetime | None:
+        if self._policy.expire_after is None:
+            return None
+        return min((each.updated_at for each in self._state.memories.values() if not each.pinned), default=None)
 
     def _progress(self) -> tuple[object, ...]:
         """What may change without anything else being told."""
@@ -132,7 +146,7 @@ class _AppStep:
             self._state.candidate = self._head.asked = None
         self._let_go(self._memories.slots(lambda memory: memory.is_of(session_ids)), "erased")
 
-    def _let_go(self, slots: list[int], cause: Literal["deleted", "erased"]) -> None:
+    def _let_go(self, slots: list[int], cause: Literal["deleted", "erased", "expired"]) -> None:
         """Memories go, and with them what is asked: an answer on its way could bring their text back."""
         if slots:
             self._head.asked = None

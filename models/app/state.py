@@ -60,6 +60,8 @@ class SpaceHead(Struct, array_like=True):
     """Conversations that had to wait, of all time; the newest has this number."""
     results: list[CommandResult] = []
     mode: MemoryMode = MemoryMode.ACTIVE
+    oldest_at: datetime | None = None
+    """Last change of the memory that expires first; None for none, or where none expires."""
 
 
 _Part = TypeVar("_Part")
@@ -92,10 +94,13 @@ class SpaceState(EntityState[SpaceHead]):
 
     @staticmethod
     def next_due(head: SpaceHead, count: CountParts, policy: Policy) -> DueEntity | None:
-        """Time at which waiting work can go on, or an answer is overdue; None if only another event helps."""
+        """Time at which waiting work can go on, an answer is overdue or a memory expires; None if only events help."""
         if head.asked is not None:
             return DueEntity(head.asked.at + policy.apps.answer_within, head.app_id, head.user_id, awaits_answer=True)
         at = begins_at(head.energy, policy.apps.energy) if _waiting(count) else None
+        if head.oldest_at is not None and policy.apps.expire_after is not None:
+            expires_at = head.oldest_at + policy.apps.expire_after
+            at = expires_at if at is None else min(at, expires_at)
         return None if at is None else DueEntity(at, head.app_id, head.user_id)
 
     def erase(self) -> None:

@@ -268,10 +268,21 @@ class CompactionRequested(Output, frozen=True, kw_only=True, tag="compaction_req
 
 
 MemoryCause = Literal[
-    "created", "remade", "edited", "merged", "conflict", "compacted", "deleted", "purged", "erased", "outdated"
+    "created",
+    "remade",
+    "edited",
+    "merged",
+    "conflict",
+    "compacted",
+    "deleted",
+    "purged",
+    "erased",
+    "outdated",
+    "expired",
 ]
 """`remade`: the conversation went on and ended again. `outdated`: its user said another date, sum or place since;
-what said the old one is left out. `edited`: by an admin, pinning and sharing too."""
+what said the old one is left out. `expired`: the policy keeps none so long unchanged. `edited`: by an
+admin, pinning and sharing too."""
 
 
 class AppMemoryChanged(Output, frozen=True, kw_only=True, tag="app_memory_changed"):

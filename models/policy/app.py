@@ -99,6 +99,9 @@ class AppPolicy(PolicySection, frozen=True, kw_only=True):
     """The same for what lasts: a season of purchases does not push out a preference."""
     lasting_use: Ratio = 0.7
     """From this use later on (table `notable`) a sentence says what lasts."""
+    expire_after: timedelta | None = None
+    """A memory that nothing changed for so long goes, by the time of its conversation; a pinned one stays (app memory,
+    Data Retention). None: memories stay until they are purged."""
     over_worth: Ratio = 0.4
     """What is left of a memory's worth once the day is over that it named."""
     results: Annotated[int, Meta(ge=1, le=64)] = 16
@@ -111,5 +114,6 @@ class AppPolicy(PolicySection, frozen=True, kw_only=True):
         require(fits, f"most times most_content_chars exceeds {MOST_SPACE_CHARS}: a compaction is one record")
         require(self.most_pinned <= self.most - 2, "most_pinned must leave two memories that can be compacted")
         require(self.answer_within > ZERO and self.half_life > ZERO, "answer_within and half_life must be positive")
+        require(self.expire_after is None or self.expire_after > ZERO, "expire_after must be positive")
         require(self.half_life <= self.lasting_half_life, "lasting_half_life must not be less than half_life")
         require(len(set(self.spaces)) == len(self.spaces), "spaces names one twice")

@@ -1,8 +1,10 @@
 """Work that waits in the memory role goes on by itself, on the real broker: apps' memories and projects."""
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec import structs
 
 from models.entities import entity_key
 from models.events import AppMemoriesChanged, AppMemoryChanged, ProjectChanged, ProjectItemChanged
@@ -30,7 +32,11 @@ SAID = ("What database should we use?", "I recommend PostgreSQL.", "We decided t
 
 
 async def settled(
-    settings: Settings, said: Sequence[Sequence[Any]], topic: Topic, done: Callable[[list[Any]], bool]
+    settings: Settings,
+    said: Sequence[Sequence[Any]],
+    topic: Topic,
+    done: Callable[[list[Any]], bool],
+    policy: Policy = POLICY,
 ) -> list[Any]:
     """What stands on a topic once it is as wanted, by a role that is sent these commands and nothing else."""
     for commands in said:
@@ -41,7 +47,7 @@ async def settled(
         found = await events(settings, topic)
         return found if done(found) else []
 
-    async with working(MemoryRole(settings, POLICY).run) as (task,):
+    async with working(MemoryRole(settings, policy).run) as (task,):
         found: list[Any] = await until(wanted, "the topic is as wanted")
     task.result()
     return found
@@ -65,6 +71,17 @@ async def test_work_that_waits_for_energy_goes_on(settings: Settings) -> None:
         assert (last(events)[app].created, last(events)[app].compactions, last(events)[app].memories) == (3, 1, 2)
         assert {event.slot for event in events if isinstance(event, AppMemoryChanged) and event.app_id == app} == {0, 1}
     assert spent >= 2 * 20
+
+
+async def test_a_memory_expires_by_itself(settings: Settings) -> None:
+    """A second after its conversation, though nothing else is said; by an event that has its text no longer."""
+    policy = structs.replace(POLICY, apps=AppPolicy(expire_after=timedelta(seconds=1)))
+    space = Space(app="shop")
+    space.now = datetime.now(UTC)
+    told = await settled(settings, [[space.ended()]], MEMORIES, lambda told: len(told) > 2, policy)
+    changes = [(each.cause, each.active, bool(each.content)) for each in told if isinstance(each, AppMemoryChanged)]
+
+    assert [("created", True, True), ("expired", False, False)] == changes
 
 
 async def test_a_project_is_consolidated(settings: Settings) -> None:

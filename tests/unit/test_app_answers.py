@@ -216,3 +216,19 @@ def test_a_request_tells_nothing_of_other_conversations() -> None:
         1,
         True,
     )
+
+
+def test_memories_expire_where_the_policy_says_so() -> None:
+    """By the time of their conversations, a pinned one never; when the next does is known beforehand."""
+    space = Space(expire_after=timedelta(days=30))
+    for _ in range(3):
+        space.end()
+        space.now += timedelta(days=1)
+    space.command(MemoryEdited, memory_id=1, pinned=True)
+    second, third = (space.memories[n].updated_at + timedelta(days=30) for n in (2, 3))
+    first_due, space.now = space.due, second + timedelta(hours=1)
+    space.end()
+
+    assert (second, third) == (first_due, space.due)
+    assert [1, 3, 4] == sorted(space.active)
+    assert Space().due is None
