@@ -30,6 +30,7 @@ async def numbers(apps: AppMemoryIndex, app: str, user: str = "", *, shared: boo
     return [found.memory_id for found in await apps.memories(app, user, shared=shared)]
 
 
+@pytest.mark.behaviour("app-02", "app-09")
 async def test_a_slot_holds_its_last_memory(apps: AppMemoryIndex) -> None:
     """One that changed, one that went, and one that took the place of another; the latest changed come first."""
     await index(apps, memory(0, updated_at=NOW.replace(hour=23)), memory(1), memory(2))
@@ -41,6 +42,7 @@ async def test_a_slot_holds_its_last_memory(apps: AppMemoryIndex) -> None:
     ]
 
 
+@pytest.mark.behaviour("app-22")
 async def test_spaces_stay_apart(apps: AppMemoryIndex) -> None:
     """Of apps, of users in an app, and of names that look alike."""
     await index(
@@ -60,6 +62,7 @@ async def test_spaces_stay_apart(apps: AppMemoryIndex) -> None:
     )
 
 
+@pytest.mark.behaviour("app-31")
 async def test_a_shared_memory_is_read_where_it_is_shared(apps: AppMemoryIndex) -> None:
     """Only by the apps it names, only if they ask for what is shared, and without what is nobody's business there."""
     event = memory(0, related_conversations=["s7"], conflicts_with=[2], shared_with=["b", "c", "b", "a"])
@@ -111,6 +114,7 @@ async def test_a_caller_reads_what_is_shared_with_its_app(store: VectorStore, ap
     assert [each.payload["app_id"] for each in page] == ["b"]
 
 
+@pytest.mark.behaviour("app-30", "app-31")
 @pytest.mark.parametrize(("mode", "query", "expected"), data_file("app_memory")["found"])
 async def test_memories_are_found(
     apps: AppMemoryIndex, mode: Literal["keyword", "semantic", "hybrid"], query: str, expected: list[int]

@@ -37,6 +37,7 @@ MEETINGS = {
 TIDY = "User prefers meetings after 2pm on weekdays. The stand-up moved to 3pm."
 
 
+@pytest.mark.behaviour("app-04")
 async def test_a_memory_is_asked_for_in_the_seeds_words(server: StandIn, writer: MemoryWriter) -> None:
     """Our words in the one message, the conversation as JSON in the other."""
     says(server, MEETINGS)
@@ -154,6 +155,7 @@ async def test_without_a_model_every_answer_is_a_failure() -> None:
 MERGE = {"action": "edit", "targetMemoryId": 3, "newContent": "User works on Phoenix.", "reason": "3 and 4 overlap"}
 
 
+@pytest.mark.behaviour("app-04")
 async def test_a_compaction_is_asked_for_in_the_seeds_words(server: StandIn, writer: MemoryWriter) -> None:
     """Every memory with its ID, importance from 0 to 10, and whether it is pinned; the new one apart."""
     says(server, MERGE)
@@ -174,6 +176,7 @@ async def test_a_compaction_is_asked_for_in_the_seeds_words(server: StandIn, wri
     }
 
 
+@pytest.mark.behaviour("app-06")
 async def test_the_models_decision_is_taken(server: StandIn, writer: MemoryWriter) -> None:
     """For the space of the user who is asked about; tokens are estimated where the server counts none."""
     says(server, MERGE)

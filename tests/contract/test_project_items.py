@@ -44,6 +44,7 @@ async def test_items_are_found(projects: ProjectMemories, query: RetrievalQuery,
     assert expected == sorted(f"{each.kind} {int(each.id.split('-')[1])}" for each in found if each.score > 0.1)
 
 
+@pytest.mark.behaviour("project-15")
 async def test_filters_are_looked_for_beyond_the_best(
     projects: ProjectMemories, monkeypatch: pytest.MonkeyPatch
 ) -> None:

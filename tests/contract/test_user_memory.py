@@ -40,6 +40,7 @@ async def test_nothing_is_known_of_a_user_who_never_spoke(store: VectorStore) ->
         await user.index()
 
 
+@pytest.mark.behaviour("user-10")
 async def test_past_values_come_behind_the_active_ones(store: VectorStore) -> None:
     """Those before the active value, and those taken back, with the times between which they were true."""
     user = await with_facts(store)

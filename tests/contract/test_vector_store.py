@@ -63,6 +63,7 @@ async def test_nothing_is_found_before_the_first_write(store: VectorStore) -> No
     assert await store.count(TURNS) == 0
 
 
+@pytest.mark.behaviour("risk-24", "card-05")
 async def test_nearest_come_first_with_cosine_and_payload(store: VectorStore) -> None:
     """The order, score and payload of hits; lengths of vectors do not count."""
     far, near = point("a", 1, 0.6, 0.8), point("a", 2, 1, content="hello", risk=0.25, flagged=True, upstream=None)

@@ -30,6 +30,7 @@ from tests.golden.contracts import contracts, openapi_lines
 from tests.golden.logs import chaos, demo, folded, forget_project
 from tests.golden.questions import ask_everything
 from tests.golden.world import TURNS, Lines
+from tests.support import behaviours
 from tests.upgrades.make import Log
 
 DIGESTS = Path(__file__).with_name("digests.json")
@@ -135,7 +136,7 @@ def digests(lines: Lines) -> Digests:
 def _main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--to", type=Path, help="Folder for the files.")
-    asked.add_argument("--write", action="store_true", help="Write digests.json.")
+    asked.add_argument("--write", action="store_true", help="Write digests.json, and deploy/behaviours.md.")
     asked.add_argument("--only", nargs="+", choices=RECORDINGS, default=list(RECORDINGS), help="Which recordings.")
     options = asked.parse_args()
     known: dict[str, Digests] = json.loads(DIGESTS.read_text()) if DIGESTS.exists() else {}
@@ -150,6 +151,7 @@ def _main() -> None:
         print(f"{name}: {len(lines)} sections, {sum(map(len, lines.values()))} lines")  # noqa: T201 - a command
     if options.write:
         DIGESTS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+        behaviours.write()
 
 
 if __name__ == "__main__":

@@ -66,6 +66,7 @@ def ask(settings: Settings, sql: str) -> list[tuple[Any, ...]]:
         return con.execute(sql).fetchall()
 
 
+@pytest.mark.behaviour("card-06")
 async def test_the_archive_replays_like_the_log(settings: Settings) -> None:
     """The same state, outputs and turns; late, doubled and broken records, controls and U+0000 among them."""
     sent = traffic(5, turns=600, ends_at=datetime.now(UTC), span=timedelta(hours=1))

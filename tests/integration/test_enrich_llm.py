@@ -76,6 +76,7 @@ async def remembered(settings: Settings, *, answered: bool) -> tuple[EpisodeComp
     return episodes[0], await of_kind(settings, FACTS, FactChanged)
 
 
+@pytest.mark.behaviour("risk-05", "user-07")
 async def test_a_model_summarises_and_finds_facts(settings: Settings) -> None:
     """Its words stand in the episode and the segments of the session, its fact beside those of the rules."""
     with standing_in() as model:
@@ -96,6 +97,7 @@ async def test_a_model_summarises_and_finds_facts(settings: Settings) -> None:
     assert {HEADER} == set(carried)
 
 
+@pytest.mark.behaviour("risk-05", "user-07")
 @pytest.mark.parametrize("mode", [Mode.RUBBISH, Mode.HANG])
 async def test_without_an_answer_the_default_serves(settings: Settings, mode: Mode) -> None:
     """The extractive summary, embedded, and no fact that nobody understood."""
@@ -110,6 +112,7 @@ async def test_without_an_answer_the_default_serves(settings: Settings, mode: Mo
     assert (await summarised(settings), await topics(settings)) == ({}, [])
 
 
+@pytest.mark.behaviour("app-03")
 async def test_a_model_reads_the_whole_conversation_for_its_memory(settings: Settings) -> None:
     """All sixty turns exactly, though the session keeps ten and segments of fifty."""
     texts = [f"Berth {n}: {'the rope is blue. ' * 12}" for n in range(60)]

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import msgspec
+import pytest
 from qdrant_client import AsyncQdrantClient
 
 from models.events import SessionErased, SessionName
@@ -55,6 +56,7 @@ def told(**fields: Any) -> Callable[[str, dict[str, Any]], bool]:
     return lambda _, data: any(wanted.items() <= each.items() for each in data.get("alerts", ()))
 
 
+@pytest.mark.behaviour("card-07")
 async def test_a_session_is_watched_from_its_first_turn_to_its_erasure(settings: Settings, topic_prefix: str) -> None:
     """Its row, its alert, the acknowledgement and the label that were clicked, its role's lag; then nothing of it."""
     live = LiveSettings(roles={"sessions": "http://127.0.0.1:1"})

@@ -66,6 +66,7 @@ def records(started: datetime) -> list[Record]:
     ]
 
 
+@pytest.mark.behaviour("topic-25")
 async def test_an_evicted_topic_comes_back_and_a_replay_agrees(settings: Settings) -> None:
     """It is listed as evicted, restored with its message, and kept again; state, topics and archive as the oracle's."""
     await send_to_turns(settings, records(datetime.now(UTC) - timedelta(minutes=21)))

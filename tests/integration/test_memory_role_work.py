@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from msgspec import structs
 
 from models.entities import entity_key
@@ -73,6 +74,7 @@ async def test_work_that_waits_for_energy_goes_on(settings: Settings) -> None:
     assert spent >= 2 * 20
 
 
+@pytest.mark.behaviour("app-29")
 async def test_a_memory_expires_by_itself(settings: Settings) -> None:
     """A second after its conversation, though nothing else is said; by an event that has its text no longer."""
     policy = structs.replace(POLICY, apps=AppPolicy(expire_after=timedelta(seconds=1)))
@@ -84,6 +86,7 @@ async def test_a_memory_expires_by_itself(settings: Settings) -> None:
     assert [("created", True, True), ("expired", False, False)] == changes
 
 
+@pytest.mark.behaviour("project-18")
 async def test_a_project_is_consolidated(settings: Settings) -> None:
     """A second after its turns became memories."""
     project = Project()

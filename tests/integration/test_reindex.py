@@ -40,6 +40,7 @@ async def reindexed(settings: Settings) -> Reindexed:
     return await reindex_all(settings, embedder, "second", "", switch=False, report=lambda _name, _copied: None)
 
 
+@pytest.mark.behaviour("card-05")
 async def test_the_new_role_begins_where_the_copy_did(settings: Settings) -> None:
     """Not where the log is when the copy is done; and a second run moves nothing."""
     embedder = WordLlamaEmbedder()

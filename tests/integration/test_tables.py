@@ -16,6 +16,7 @@ async def table(settings: Settings, producer: Producer) -> StateTable:
     return table
 
 
+@pytest.mark.behaviour("topic-25", "card-02")
 async def test_state_is_rebuilt_from_the_changelog(settings: Settings, producer: Producer) -> None:
     """What one table wrote, a second one recovers: changes, deletions and all, per partition; megabytes at once."""
     first = await table(settings, producer)
@@ -31,6 +32,7 @@ async def test_state_is_rebuilt_from_the_changelog(settings: Settings, producer:
     assert second.partition(0).size_bytes == first.partition(0).size_bytes == 1
 
 
+@pytest.mark.behaviour("card-02")
 async def test_foreign_write_fences(settings: Settings, producer: Producer) -> None:
     """A worker whose partition another one wrote to must not go on."""
     zombie = await table(settings, producer)

@@ -94,6 +94,7 @@ async def all_of(places: Collection[tuple[TP, int]], *roles: Recorder) -> None:
     await until(lambda: set(places) <= {place for role in roles for place in role.seen}, "all records of both topics")
 
 
+@pytest.mark.behaviour("card-01")
 async def test_every_record_once_and_commit_is_what_was_processed(settings: Settings) -> None:
     """A backlog arrives in few batches, each partition in its order; a restart finds nothing left to do."""
     await produce(settings, 1_000)
@@ -128,6 +129,7 @@ async def test_a_failure_in_one_topic_commits_neither(settings: Settings) -> Non
     assert role.assigned == [list(range(PARTITIONS))]
 
 
+@pytest.mark.behaviour("card-01")
 async def test_workers_share_both_topics_without_loss(settings: Settings) -> None:
     """One joins and one leaves while records arrive; each has the same partitions of both topics."""
     first, sent = Recorder(settings), 0

@@ -1,5 +1,6 @@
 """The context window: never over budget, more of everything with more budget, the same for the same."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,7 @@ def policies(draw: st.DrawFn) -> ContextPolicy:
     return ContextPolicy(total_tokens=total, system_tokens=system, working_tokens=working, recent_share=share)
 
 
+@pytest.mark.behaviour("project-01")
 @given(inputs(), policies(), COUNTERS)
 def test_never_over_budget(given_inputs: ContextInputs, policy: ContextPolicy, tokens: TokenCounter) -> None:
     """Neither the sum of the items, nor the text that is made of them; the current turn's reserve stays free."""

@@ -9,6 +9,7 @@ from math import prod
 
 import networkx as nx  # type: ignore[import-untyped]
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -62,6 +63,7 @@ def changed(index: TfIdf, changes: list[tuple[int, list[int] | None]]) -> dict[i
     return documents
 
 
+@pytest.mark.behaviour("project-14")
 @given(CHANGES, TERMS, CHANGES)
 def test_it_is_the_formulas_over_what_is_there(
     before: list[tuple[int, list[int] | None]], query: list[int], after: list[tuple[int, list[int] | None]]
@@ -156,6 +158,7 @@ def test_neighbours_are_those_of_networkx(edges: Edges, depth: int) -> None:
     }
 
 
+@pytest.mark.behaviour("project-24")
 @given(EDGES)
 def test_paths_and_dependents_are_those_of_networkx(edges: Edges) -> None:
     """As long as the shortest, each edge joined to the last; and who can reach it by what it depends on."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -143,6 +144,7 @@ def parts_of(world: World) -> set[str]:
     return names
 
 
+@pytest.mark.behaviour("topic-24")
 @given(STEPS, st.data())
 def test_no_message_is_lost_or_doubled(steps: list[Step], data: st.DataObject) -> None:
     """Each counted turn is in one topic, or was named when it left; what is told is enough to know where."""
@@ -167,6 +169,7 @@ def driven(steps: Sequence[Step], cuts: set[int]) -> tuple[dict[str, bytes], lis
     return world.stored, world.outputs
 
 
+@pytest.mark.behaviour("topic-21")
 @given(STEPS, st.sets(st.integers(0, 90)))
 def test_cuts_do_not_show(steps: list[Step], cuts: set[int]) -> None:
     """In one batch, in some, or stored after every input: the same bytes in the state and the same events."""
@@ -176,6 +179,7 @@ def test_cuts_do_not_show(steps: list[Step], cuts: set[int]) -> None:
     assert whole == driven(steps, set(range(90)))
 
 
+@pytest.mark.behaviour("topic-22")
 @given(STEPS)
 def test_state_stays_within_its_bounds(steps: list[Step]) -> None:
     """Topics, messages at hand, blocks and bytes, by the policy."""

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import get_args
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -142,6 +143,7 @@ def log_of(steps: Sequence[Step], *, repeats: bool = True) -> list[events.UserEv
     ]
 
 
+@pytest.mark.behaviour("user-02")
 @given(
     st.one_of(STEPS, st.lists(st.one_of(STEP, STEP, STEP, ERASE), min_size=9, max_size=70)),
     st.lists(st.integers(1, 9), min_size=1),

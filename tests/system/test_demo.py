@@ -12,6 +12,7 @@ from tests.support.demo_process import WITHIN_S, alive, demo, line_with, read_un
 pytestmark = pytest.mark.timeout(600)
 
 
+@pytest.mark.behaviour("card-06")
 def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
     """The expected alerts, memories of every kind and right answers, everything archived, and no process."""
     data_dir = tmp_path / "demo"

@@ -116,6 +116,7 @@ async def prompt(http: httpx.AsyncClient, app: str) -> str:
     return answered.lower()
 
 
+@pytest.mark.behaviour("app-28")
 async def test_no_byte_says_what_was_said_and_an_erased_key_takes_its_app(settings: Settings, tmp_path: Path) -> None:
     """Broker, changelogs, state, vectors, archive; killed and replayed; after one app's key the other app is whole.
 

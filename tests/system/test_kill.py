@@ -69,6 +69,7 @@ async def test_killed_amid_a_batch(settings: Settings, tmp_path: Path, slow: str
     assert (settled.comparison.repeats > 0) == again
 
 
+@pytest.mark.behaviour("user-02")
 @pytest.mark.fault("F1")
 async def test_every_role_killed_under_load(settings: Settings, tmp_path: Path) -> None:
     """F1: each in turn, memory twice; every turn is once in the archive, the index and its user."""

@@ -129,6 +129,7 @@ def test_resolved_after_quiet_turns() -> None:
     assert AlertStatus.RESOLVED is alert.status
 
 
+@pytest.mark.behaviour("risk-10")
 @pytest.mark.parametrize(
     ("mode", "score", "turns_in_mode", "expected"),
     [

@@ -40,6 +40,7 @@ async def asked(client: httpx.AsyncClient, method: str, path: str, status: int =
     return answer.json()
 
 
+@pytest.mark.behaviour("app-30")
 async def test_an_export_of_any_name_is_a_file(client: httpx.AsyncClient) -> None:
     """A name of any kind makes a header that is none of its own."""
     odd = await client.get(f"/apps/{quote(ODD, safe='')}/memories/export")
@@ -71,6 +72,7 @@ async def noted() -> None:
     await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_name() == AUDIT))
 
 
+@pytest.mark.behaviour("app-16")
 @pytest.mark.parametrize("path", ["/apps/a/memories/", "/apps/a/memories//"])
 async def test_a_number_that_is_missing_deletes_nothing(served: Served, path: str) -> None:
     """Nor does a client that follows redirects."""

@@ -45,6 +45,7 @@ async def context(client: httpx.AsyncClient, **body: Any) -> Any:
     return answer.json()
 
 
+@pytest.mark.behaviour("app-14")
 @pytest.mark.parametrize("point", POINTS)
 async def test_includes_memories_in_context_for_same_app(client: httpx.AsyncClient, point: str) -> None:
     """The scenario at each of its three points: the source's text first, what is shared after the app's own."""
@@ -85,6 +86,7 @@ async def test_answers_of_before_stay_what_they_were(client: httpx.AsyncClient) 
     assert (declined["prompt"], declined["injection_point"]) == (plain["prompt"], POINTS[0])
 
 
+@pytest.mark.behaviour("app-14")
 @pytest.mark.parametrize(
     ("inject", "app", "said", "wanted"),
     [
@@ -104,6 +106,7 @@ def test_an_app_of_the_policy_asks_once(
     assert AppContext(Apps([]), AppPolicy(inject=inject)).wanted(body, app) == wanted
 
 
+@pytest.mark.behaviour("app-31")
 async def test_users_have_memories_of_their_own_where_the_policy_says() -> None:
     """The space of the prompt's user in the app joins the app's, or stands alone; never another user's."""
     apps = Apps([memory(1, "of all"), memory(1, "of anna", user="anna"), memory(1, "of bo", user="bo")])
@@ -120,6 +123,7 @@ async def test_users_have_memories_of_their_own_where_the_policy_says() -> None:
     }
 
 
+@pytest.mark.behaviour("app-23")
 async def test_prompts_with_and_without_are_counted() -> None:
     """The source's injection rate; a prompt that wants none is no part of it."""
 

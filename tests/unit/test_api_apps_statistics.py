@@ -29,6 +29,7 @@ def served(served: Served) -> Served:
     return served
 
 
+@pytest.mark.behaviour("app-10")
 @pytest.mark.parametrize(("since", "spent"), [(0, 260.0), (250.5, 9.5), (260, 0.0), (1_000, 260.0)])
 async def test_energy_since_the_last_poll(client: httpx.AsyncClient, since: float, spent: float) -> None:
     """`getEnergyConsumedSinceLastPoll`: the caller says what it saw; a space that began anew has spent all it has."""
@@ -37,6 +38,7 @@ async def test_energy_since_the_last_poll(client: httpx.AsyncClient, since: floa
     assert found["energy"]["spentSinceUnits"] == spent
 
 
+@pytest.mark.behaviour("app-30")
 async def test_the_page_is_whole_and_loads_nothing(served: Served, client: httpx.AsyncClient) -> None:
     """Every element is closed, a picture for each of the six figures, and neither scripts nor addresses."""
     served.apps.all_stats.append(space(HOSTILE, memories=7, spent_units=1.0))

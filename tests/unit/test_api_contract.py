@@ -74,6 +74,7 @@ def test_every_operation_is_described(contract: dict[str, Any]) -> None:
     assert contract["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
 
 
+@pytest.mark.behaviour("project-22")
 def test_calls_say_what_counts_as_accessed(contract: dict[str, Any]) -> None:
     """Those that take `record_access` say so; others that give memories of a project deny it, and so does a search."""
     told = {each["operationId"]: each["description"] for each in operations(contract).values()}

@@ -49,6 +49,7 @@ async def posted(client: httpx.AsyncClient, path: str, **body: Any) -> Any:
     return answer.json()
 
 
+@pytest.mark.behaviour("user-18", "user-19")
 async def test_retrieval_takes_what_it_is_told(client: httpx.AsyncClient) -> None:
     """Least importance, greatest distance, number of episodes, and no text where none is wanted."""
     asked = {"user_id": "u", "app_id": "a", "query": "vector bread", "max_distance": 0.5, "format": False}
@@ -64,6 +65,7 @@ async def test_retrieval_takes_what_it_is_told(client: httpx.AsyncClient) -> Non
     assert [each["key"] for each in one["structured_facts"]] == ["name"]
 
 
+@pytest.mark.behaviour("user-17")
 @pytest.mark.parametrize("mode", MemoryMode)
 async def test_a_memory_that_is_off_tells_nothing(client: httpx.AsyncClient, served: Served, mode: MemoryMode) -> None:
     """Neither facts and episodes nor what other sessions said; the named session's own turns are no memory."""
@@ -177,6 +179,7 @@ async def test_a_day_is_meant_whole(client: httpx.AsyncClient, served: Served) -
     assert since == Between(day.first)
 
 
+@pytest.mark.behaviour("user-20")
 @pytest.mark.parametrize(("distance", "found"), [(None, 1), (0.0, 0)])
 async def test_how_near_an_episode_must_be(distance: float | None, found: int) -> None:
     """As the policy says; where it says nothing, as the embedder does. A request's own distance comes first."""

@@ -30,6 +30,7 @@ async def served() -> AsyncIterator[Served]:
     await made.close()
 
 
+@pytest.mark.behaviour("app-27")
 @pytest.mark.parametrize(
     "given",
     [
@@ -201,6 +202,7 @@ def guarded() -> Served:
     return made
 
 
+@pytest.mark.behaviour("app-27")
 async def test_an_admin_of_some_apps(guarded: Served) -> None:
     """Its own apps only: to read, to write, and to share with; its name is in the audit."""
     async with guarded.client(bearer("admin-of-a")) as client:

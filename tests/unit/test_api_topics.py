@@ -114,6 +114,7 @@ def stats_of(topics: ConversationTopics, slot: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.behaviour("topic-18", "topic-20", "topic-31")
 @pytest.mark.parametrize("seed", [0, 3])
 async def test_readers_are_told_what_the_state_says(session: Asked, seed: int) -> None:
     """At any point of a conversation with compactions, unpackings, evictions, ratings and feedback."""
@@ -169,6 +170,7 @@ async def test_a_merged_topic_goes_on_in_the_other(store: ServerStore) -> None:
     assert (other["kept"], other["detail"]) == (False, f"into {listed[0]['topic_id']}")
 
 
+@pytest.mark.behaviour("topic-30")
 async def test_search_finds_topics_by_likeness(session: Asked) -> None:
     """Across the topics of a session or of a time, best first; one that was evicted only when asked for."""
     await session.talk(*SUBJECTS)

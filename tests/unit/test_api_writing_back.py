@@ -188,6 +188,7 @@ async def test_a_turn_is_put_right(client: httpx.AsyncClient) -> None:
     assert unknown.status_code == 404
 
 
+@pytest.mark.behaviour("topic-27", "topic-28")
 async def test_topics_take_tags_importance_and_feedback(world: World, client: httpx.AsyncClient) -> None:
     """As the fold has them a moment later; what is not there is refused before anything is written."""
     of_a = {"app_id": "a"}
@@ -213,6 +214,7 @@ async def test_topics_take_tags_importance_and_feedback(world: World, client: ht
     assert world.offsets[TURNS.name] == offset
 
 
+@pytest.mark.behaviour("topic-19", "topic-24")
 @pytest.mark.parametrize("has_archive", [True, False])
 async def test_every_turn_of_a_long_session_is_read_or_named_as_missing(
     world: World, client: httpx.AsyncClient, has_archive: bool
@@ -232,6 +234,7 @@ async def test_every_turn_of_a_long_session_is_read_or_named_as_missing(
     assert pages[1]["archive"] is has_archive
 
 
+@pytest.mark.behaviour("app-18")
 async def test_a_conversation_names_its_app(world: World, client: httpx.AsyncClient) -> None:
     """As the source's registry does; where several apps have one of its id, somebody must say which is meant."""
     await world.say(said(0, "boats", app_id="a", session_id="alone"))
@@ -241,6 +244,7 @@ async def test_a_conversation_names_its_app(world: World, client: httpx.AsyncCli
     assert found[0].json() == {"session_id": "alone", "app_id": "a"}
 
 
+@pytest.mark.behaviour("risk-06", "risk-11")
 async def test_a_session_s_profile_and_segments_are_read(world: World, client: httpx.AsyncClient) -> None:
     """Of each tenant its own; a session waits for its turn, and not for ever."""
     await world.say(*(said(n, f"boats {n}", app_id="a") for n in range(2, 12)))

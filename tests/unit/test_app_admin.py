@@ -107,6 +107,7 @@ def test_sharing_is_explicit_and_ends_where_texts_are_merged() -> None:
     assert space.active[2].shared_with == []
 
 
+@pytest.mark.behaviour("app-32")
 def test_memories_that_contradict_each_other_are_marked() -> None:
     """App memory, phase 3: on both sides, when one comes, is edited, and until one goes."""
     space = Space()

@@ -50,6 +50,7 @@ def test_one_request_at_a_time() -> None:
     assert [(m.session_id, m.content[-2]) for m in space.active.values()] == [("a", "0"), ("b", "1"), ("c", "2")]
 
 
+@pytest.mark.behaviour("app-19")
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
@@ -114,6 +115,7 @@ def test_an_answer_that_never_comes_is_not_waited_for() -> None:
     assert space.stats.spent_units == 10
 
 
+@pytest.mark.behaviour("app-07")
 def test_nobody_knows_the_candidate_before_it_is_decided() -> None:
     """Ten are told, and counted, while the eleventh waits; it is the request's new memory."""
     space = asked()
@@ -124,6 +126,7 @@ def test_nobody_knows_the_candidate_before_it_is_decided() -> None:
     assert (space.stats.memories, space.stats.waiting, space.stats.created) == (10, 1, 11)
 
 
+@pytest.mark.behaviour("app-06")
 @pytest.mark.parametrize("target", [1, 5, 10, 11])
 def test_the_decided_one_goes(target: int) -> None:
     """One of the ten, or the new one, of which then nobody ever hears."""
@@ -137,6 +140,7 @@ def test_the_decided_one_goes(target: int) -> None:
     assert space.stats.spent_units == pytest.approx(11 * 10 + 20 + 2 + 3)
 
 
+@pytest.mark.behaviour("app-06")
 @pytest.mark.parametrize(
     ("target", "content", "gone"),
     [
@@ -160,6 +164,7 @@ def test_two_are_merged(target: int, content: str, gone: int) -> None:
     )
 
 
+@pytest.mark.behaviour("app-21")
 @pytest.mark.parametrize(
     ("decision", "fallback"),
     [

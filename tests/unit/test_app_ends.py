@@ -127,6 +127,7 @@ def test_a_damaged_state_is_refused(part: str, data: bytes | None, message: str)
         space.read(damaged)
 
 
+@pytest.mark.behaviour("app-07")
 def test_compacts_memories_when_limit_reached() -> None:
     """App memory: the eleventh leaves ten; one event says what was before and after, who decided what and why."""
     space = Space()
@@ -199,6 +200,7 @@ def test_turns_of_a_session_become_a_memory(times_out: bool) -> None:
 POLICY = EnergyPolicy(capacity_units=100, refill_units_per_hour=60)
 
 
+@pytest.mark.behaviour("app-11")
 @pytest.mark.parametrize(
     ("work", "tokens", "seconds", "units"),
     [
@@ -217,6 +219,7 @@ def test_work_costs_what_it_took_within_its_limits(work: Work, tokens: int, seco
     assert cost_units(work, tokens, timedelta(seconds=seconds), POLICY) == pytest.approx(units)
 
 
+@pytest.mark.behaviour("app-12")
 def test_the_budget_refills_up_to_its_capacity() -> None:
     """With time, not with events; a clock that goes back takes nothing away."""
     energy = Energy(20.0, NOON)
@@ -226,6 +229,7 @@ def test_the_budget_refills_up_to_its_capacity() -> None:
     assert level_units(None, NOON, POLICY) == 100
 
 
+@pytest.mark.behaviour("app-11")
 @pytest.mark.parametrize(("level", "begins"), [(19.9, False), (20.0, False), (20.1, True), (100.0, True)])
 def test_work_begins_above_the_floor_only(level: float, begins: bool) -> None:
     """App memory: only when energy > 20 %."""
@@ -279,6 +283,7 @@ def test_the_candidate_waits_for_energy_too() -> None:
     assert (space.stats.waiting, len(space.compactions), space.stats.memories) == (0, 1, 2)
 
 
+@pytest.mark.behaviour("app-23")
 def test_spending_is_told_by_kind() -> None:
     """For the metric, beside the sum of all time that readers see."""
     space = Space(most=2, most_pinned=0)

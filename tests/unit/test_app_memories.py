@@ -59,6 +59,7 @@ def test_of_what_contradicts_itself_the_merged_memory_keeps_the_later() -> None:
     assert made.new_content == "User prefers meetings after 4pm on weekdays. User has a dog."
 
 
+@pytest.mark.behaviour("app-08")
 def test_else_the_one_goes_that_is_worth_least() -> None:
     """Importance, halved with every half-life; here 0.8 of 60 days is less than 0.3 of today."""
     old = memory(4, "User bought a tent.", importance=0.8, days=60)
@@ -176,6 +177,7 @@ class App(Space):
         self.put(msgspec.structs.replace(end, id=f"c{number}", session_id=f"c{number}", source=source, **fields))
 
 
+@pytest.mark.behaviour("app-08")
 @pytest.mark.parametrize("purchases", [8, 40])
 def test_the_source_s_example_outlasts_purchases(purchases: int) -> None:
     """App memory, Memory Context Format: a preference, ongoing work with its deadline; what is over may go."""
@@ -191,6 +193,7 @@ def test_the_source_s_example_outlasts_purchases(purchases: int) -> None:
     assert (len(app.active), len(app.compactions)) == (10, purchases + 3 - 10)
 
 
+@pytest.mark.behaviour("app-05")
 def test_a_memory_is_what_was_said() -> None:
     """One sentence where one was said; no opening that only names topics."""
     app = App(user="anna")

@@ -82,6 +82,7 @@ def test_small_talk_leaves_nothing(talk: Talk) -> None:
     assert compose(ended(talk), AppPolicy()) is None
 
 
+@pytest.mark.behaviour("app-15")
 @pytest.mark.parametrize("chars", [40, 80, 200, 400])
 @pytest.mark.parametrize(
     "talk",
@@ -106,6 +107,7 @@ def test_a_memory_fits_and_is_never_cut_in_a_word(talk: Talk, chars: int) -> Non
     assert told in words
 
 
+@pytest.mark.behaviour("app-05")
 def test_at_most_as_many_sentences_as_the_policy_says() -> None:
     """The weightiest: a decision before a wish."""
     assert memory(TRIP, AppPolicy(sentences=1)).content == "User has decided to fly on 12 May with Lufthansa."

@@ -207,6 +207,7 @@ def growth(turns: tuple[int, int]) -> tuple[list[int], list[float]]:
     return sizes, written
 
 
+@pytest.mark.behaviour("user-25")
 @pytest.mark.parametrize("turns", [(1_000, 3_000), pytest.param((2_000, 20_000), marks=pytest.mark.slow)])
 def test_a_turn_of_a_giant_session_costs_no_more_later(turns: tuple[int, int]) -> None:
     """Neither the state nor what a turn writes grows with the number of turns; numbers of turns get longer alone."""

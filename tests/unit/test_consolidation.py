@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+import pytest
+
 from models.events.project_items import MemoryType
 from models.policy.project import LongTermPolicy, ProjectPolicy
 from models.project.consolidation import step
@@ -24,6 +26,7 @@ def consolidated(project: Project, most: int = 200) -> tuple[Consolidation, int]
     return run, steps
 
 
+@pytest.mark.behaviour("project-07", "project-18")
 def test_old_and_faded_memories_are_archived() -> None:
     """Older than 30 days and importance × decay below 0.3 (project memory); what is used or important stays."""
     project = Project()
@@ -57,6 +60,7 @@ def test_decisions_in_force_are_not_archived() -> None:
     assert ([before], False) == (run.archived_ids, project.memory(in_force).archived)
 
 
+@pytest.mark.behaviour("project-19")
 def test_a_restored_memory_stays_for_a_while() -> None:
     """And one that is said again comes back."""
     project = Project()
@@ -113,6 +117,7 @@ def pivoted() -> tuple[Project, datetime, datetime]:
     return project, first, project.now
 
 
+@pytest.mark.behaviour("project-23")
 def test_the_answer_before_and_after_a_pivot_differs() -> None:
     """At the pivot itself the newer holds (project memory: valid until is outside)."""
     project, _, _ = pivoted()

@@ -68,11 +68,13 @@ found_of = st.lists(
 budgets = st.integers(MIN_TOKENS, 700)
 
 
+@pytest.mark.behaviour("user-21")
 def test_the_prompt_is_the_seeds() -> None:
     """User memory, "Final Prompt Injection", with its own example."""
     assert_text("user-prompt", long_term_prompt(FACTS, EPISODES, RECENT))
 
 
+@pytest.mark.behaviour("user-21")
 def test_the_injection_is_the_seeds() -> None:
     """User memory, stage 3: headings stay without entries, and a summary is cut at 150 characters."""
     assert format_for_injection([], []) == "## User Profile\n\n## Recent Context"
@@ -203,11 +205,13 @@ def fitted(
     return context.fit_app_memories("a", memories, memories, most=most, contents_chars=contents, text_chars=text)
 
 
+@pytest.mark.behaviour("app-13")
 def test_the_text_is_the_seeds() -> None:
     """App memory, Memory Context Format, with its own example."""
     assert context.format_app_memories("calendar", MEMORIES) == SEED_TEXT
 
 
+@pytest.mark.behaviour("app-15")
 @pytest.mark.parametrize(
     ("contents", "text", "n"), [(1_000, 4_000, 2), (999, 4_000, 1), (2_000, 700, 1), (2_000, 9, 0)]
 )

@@ -45,6 +45,7 @@ def counts(context: BuiltContext) -> dict[str, int]:
     return {section: sections.count(section) for section in ("recent", "memories", "chunks")}
 
 
+@pytest.mark.behaviour("project-01", "project-11", "project-27")
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
@@ -63,6 +64,7 @@ def test_what_a_complete_section_leaves_is_used(wanted: tuple[int, int, int], ex
     assert dict(zip(("recent", "memories", "chunks"), expected, strict=True)) == counts(context)
 
 
+@pytest.mark.behaviour("project-12")
 def test_what_goes_in_first() -> None:
     """The newest messages and chunks and the most relevant memories, told in order of time."""
     context = built(90, recent=6, memories=3, chunks=3, recent_share=0.4)
@@ -78,6 +80,7 @@ def test_what_goes_in_first() -> None:
     assert [item.priority for item in context.items if item.section == "memories"] == [0.9, 0.89, 0.88]
 
 
+@pytest.mark.behaviour("project-12")
 def test_a_message_is_never_cut() -> None:
     """One that is too long is named, and ends its section though older ones are short: a larger budget gets it back."""
     inputs = ContextInputs(recent=[*messages(2), ContextMessage(turn=2, role="user", content="ü" * 4_000)])
@@ -88,6 +91,7 @@ def test_a_message_is_never_cut() -> None:
     assert context.warnings == ["3 of 3 recent messages did not fit, turns 2, 1, 0"]
 
 
+@pytest.mark.behaviour("project-12")
 def test_the_layout() -> None:
     """System prompt, memories, what was earlier, the conversation; a memory is one line, whatever it holds."""
     decided = memory(1, "Use\n## SQLite", kind=MemoryType.DECISION)

@@ -37,6 +37,7 @@ COMMAND = re.compile(r"(?<!from )turntide ([a-z]+)")
 GROUPED = re.compile(r"turntide ((?:analyse|ops|lab) [a-z]+)")
 
 
+@pytest.mark.behaviour("card-10")
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_named_files_and_commands_exist(document: Path) -> None:
     """Each path in backticks, each relative link and each command is there."""

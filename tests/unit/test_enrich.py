@@ -121,6 +121,7 @@ async def test_a_segment_keeps_its_extractive_summary_where_no_model_answers() -
     assert await table("no JSON")[events.SegmentRequested](SEGMENT) is None
 
 
+@pytest.mark.behaviour("app-19")
 async def test_memories_and_decisions_have_a_limit_of_all_tries() -> None:
     """App memory: 30 seconds, whatever a single try may take."""
     model = Model("{}")
@@ -164,6 +165,7 @@ async def written(log: AnsweringLog, count: int) -> None:
             await asyncio.sleep(0)
 
 
+@pytest.mark.behaviour("user-06")
 async def test_a_slow_answer_holds_up_its_own_user_only(
     log: AnsweringLog, role: Callable[[Answerers], EnrichRole]
 ) -> None:

@@ -117,6 +117,7 @@ def test_each_app_has_its_thresholds() -> None:
     assert [] == there.alerts
 
 
+@pytest.mark.behaviour("risk-17")
 def test_model_can_be_off() -> None:
     """`enabled = false` is as if there was no model: the source formulas."""
     off, without = Session(judged_by(enabled=False)), Session(judged_by(None))

@@ -207,6 +207,7 @@ def row(session: Session, name: str, risk: float, first: int = 0) -> None:
         session.store()
 
 
+@pytest.mark.behaviour("risk-18")
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("bound", [0.4, 1.0])
 def test_a_row_of_ordinary_questions_wakes_nobody(name: str, bound: float) -> None:
@@ -245,6 +246,7 @@ def upstream_only(**more: object) -> Policy:
     return structs.replace(judged_by(INSISTENT), risk=RiskPolicy(source="upstream", **more))  # type: ignore[arg-type]
 
 
+@pytest.mark.behaviour("risk-20")
 @pytest.mark.parametrize("sent", [0.0, None])
 def test_a_producer_that_sees_no_risk_is_believed(sent: float | None) -> None:
     """Whatever is said, refused and scored here: 0 on every turn, or no risk on any, raises nothing."""

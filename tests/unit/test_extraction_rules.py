@@ -22,6 +22,7 @@ def one(text: str, context: str = "") -> ExtractedStatement:
     return found
 
 
+@pytest.mark.behaviour("project-16")
 @pytest.mark.parametrize(("text", "type_", "confidence"), SAID["patterns"])
 def test_each_of_the_seeds_patterns_leads_to_its_type(text: str, type_: str, confidence: float) -> None:
     """Project memory, Automatic Extraction, every word of it in a plain statement of the team."""

@@ -40,6 +40,7 @@ def test_names_by_how_they_are_said(message: str, value: str, confidence: float,
     assert ("name", value, confidence, corrects) == (fact.key, fact.value, fact.confidence, fact.corrects)
 
 
+@pytest.mark.behaviour("user-15", "user-16")
 def test_the_labelled_messages_are_read_as_labelled() -> None:
     """Each category nearly in full on the messages that rules were written by, and the held-out ones as before."""
     messages = read_messages()
@@ -54,6 +55,7 @@ def test_the_labelled_messages_are_read_as_labelled() -> None:
     assert (held_out.recall or 0) >= 0.35
 
 
+@pytest.mark.behaviour("user-12", "user-15", "user-16")
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message["text"])
 def test_what_is_read(message: dict[str, Any]) -> None:
     """Facts and retractions, and nothing else."""

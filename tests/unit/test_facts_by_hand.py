@@ -27,6 +27,7 @@ def test_what_was_said_before_does_not_undo_a_correction() -> None:
     assert [(past.value, past.made_by, past.by) for past in said.history] == [("Alex", "rules", "")]
 
 
+@pytest.mark.behaviour("user-17")
 @pytest.mark.parametrize("mode", [MemoryMode.READ_ONLY, MemoryMode.OFF])
 def test_a_memory_that_is_not_active_learns_nothing(mode: MemoryMode) -> None:
     """Turns are seen, so that nobody waits for them, and left out for good; what is done by hand counts."""

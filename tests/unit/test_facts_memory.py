@@ -56,6 +56,7 @@ def _minute(at: object) -> int:
     return int((at - NOON) / timedelta(minutes=1))  # type: ignore[operator]
 
 
+@pytest.mark.behaviour("user-09", "user-13")
 @pytest.mark.parametrize(
     ("confidence", "importance", "stored"),
     [(0.4, 0.2, True), (0.39, 1.0, False), (1.0, 0.19, False), (0.0, 0.0, False), (1.0, 1.0, True)],
@@ -70,6 +71,7 @@ def test_what_is_not_sure_or_important_enough_is_never_stored(
     assert bool(kept.take(fact("name", "Bob", confidence, importance=importance, corrects=True))) is stored
 
 
+@pytest.mark.behaviour("user-13")
 @pytest.mark.parametrize(
     ("facts", "value"),
     [
@@ -109,6 +111,7 @@ def test_the_active_value_said_surer_is_confirmed() -> None:
     assert kept.take(fact("name", "Al", 0.7)) == []
 
 
+@pytest.mark.behaviour("user-08")
 @pytest.mark.parametrize(
     ("confidence", "became"), [(0.79, []), (0.8, ["updated Bob"]), (1.0, ["updated Bob"]), (0.4, [])]
 )
@@ -195,6 +198,7 @@ def test_a_retraction_does_not_mean_the_value_that_its_message_says() -> None:
     assert kept.times() == [("Alex", 1, None)]
 
 
+@pytest.mark.behaviour("user-08")
 def test_history_is_kept_up_to_the_policys_number() -> None:
     """The oldest go from the state; the archive has them."""
     kept = Kept(history=3)
@@ -220,6 +224,7 @@ def test_beyond_the_bound_past_facts_go_first_then_the_least_important() -> None
 MINUTE = timedelta(minutes=1)
 
 
+@pytest.mark.behaviour("user-14")
 def test_the_seeds_conflict_example() -> None:
     """Alex is stored, a less sure Al is ignored, and an explicit correction replaces the name."""
     user = User()
@@ -235,6 +240,7 @@ def test_the_seeds_conflict_example() -> None:
     assert user.stats.facts == 1
 
 
+@pytest.mark.behaviour("user-11")
 def test_only_what_the_user_says_counts() -> None:
     """An assistant that introduces itself is no fact of the user."""
     user = User(facts={"ask": True})
@@ -266,6 +272,7 @@ def test_a_fact_names_the_turn_that_says_so() -> None:
     ]
 
 
+@pytest.mark.behaviour("user-11")
 def test_slower_extractors_are_asked_only_where_the_policy_says_so() -> None:
     """Each message of the user that has any words, cut; not by default."""
     quiet, asking = User(), User(facts={"ask": True, "asked_chars": 100})

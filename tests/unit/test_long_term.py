@@ -16,6 +16,7 @@ from tests.support.session_driver import NOON
 FACT, DECISION, CONSTRAINT = MemoryType.FACT, MemoryType.DECISION, MemoryType.CONSTRAINT
 
 
+@pytest.mark.behaviour("project-06")
 @pytest.mark.parametrize(
     ("memory_type", "importance"),
     [("fact", 0.5), ("decision", 0.7), ("preference", 0.6), ("entity", 0.5), ("procedure", 0.5), ("constraint", 0.6),
@@ -146,6 +147,7 @@ def test_memories_of_the_same_tags_are_related() -> None:
     assert [("Fact b.", 1.0), ("Fact c.", pytest.approx(2 / 3))] == sorted(edges)
 
 
+@pytest.mark.behaviour("project-07")
 def test_access_counts_and_makes_it_fresh() -> None:
     """Project memory, Access Recording; unknown ids are nothing."""
     project = Project()

@@ -124,6 +124,7 @@ def three(policy: LongTermPolicy | None = None) -> tuple[Project, str, str, str]
     return project, project.say("Use Go.", 0), project.say("Write tests.", 1), project.say("Ship weekly.", 2)
 
 
+@pytest.mark.behaviour("project-24")
 def test_a_relationship_by_any_name() -> None:
     """Again with another strength it is the same one; without a strength it goes."""
     project, one, other, _ = three()
@@ -139,6 +140,7 @@ def test_a_relationship_by_any_name() -> None:
     assert "unchanged" == project.relate(one, other, "inspired_by", None)[0]
 
 
+@pytest.mark.behaviour("project-24")
 def test_cycles_of_dependence_are_refused() -> None:
     """With the cycle by its ids; other names may close one."""
     project, one, other, third = three()

@@ -49,6 +49,7 @@ def put(buffer: TurnBuffer, turn: BufferedTurn, open_turns: list[int]) -> None:
     buffer.insert(turn.turn, encode_turn(turn), 10, open_turns)
 
 
+@pytest.mark.behaviour("risk-01", "risk-25")
 def test_buffer_keeps_the_last_turns_exactly() -> None:
     """Ten turns, one part each, oldest first."""
     buffer = TurnBuffer({}, Parts({}))
@@ -119,6 +120,7 @@ def summarised(first: int, summary: str) -> SegmentSummarised:
     )
 
 
+@pytest.mark.behaviour("risk-03", "risk-04")
 def test_segments_have_both_ends_inside() -> None:
     """Fifteen turns in order are (0, 4), (5, 9), (10, 14)."""
     session = Session()
@@ -146,6 +148,7 @@ def test_a_better_summary_replaces_the_segment() -> None:
     assert "They talk about new sails for a wooden boat." == episode.summary
 
 
+@pytest.mark.behaviour("risk-05")
 def test_a_slower_summariser_is_asked_for_every_full_segment() -> None:
     """While the session is open; an answer for turns of another session that had its id and its range is not taken."""
     session = Session(Policy(memory=MemoryPolicy(ask=True, asked_chars=100)))
@@ -163,6 +166,7 @@ def test_a_slower_summariser_is_asked_for_every_full_segment() -> None:
     assert [asked] == session.of(SegmentRequested)
 
 
+@pytest.mark.behaviour("risk-03", "risk-25")
 def test_working_memory_forgets_beyond_fifty_turns() -> None:
     """A summary for a segment that has left the working memory is ignored."""
     session = Session()

@@ -51,6 +51,7 @@ def test_curves_are_resampled_and_a_step_is_one_change() -> None:
     assert ([10], []) == (change_points(STEP + noise, RULES), change_points(0.3 + noise, RULES))
 
 
+@pytest.mark.behaviour("card-09")
 def test_slopes_withstand_outliers_and_rises_are_first() -> None:
     """Theil and Sen's median: one wild turn makes no rise; what does not move has neither slope nor rise."""
     curves = described(points({"falls": STEP[::-1], "flat": np.full(20, 0.1), "rises": STEP}), RULES)

@@ -40,6 +40,7 @@ def episodes(turns: list[Turn]) -> list[ProjectEpisode]:
     )
 
 
+@pytest.mark.behaviour("project-09")
 def test_its_story_is_told(episodes: list[ProjectEpisode]) -> None:
     """All six kinds, about one episode in ten turns, a long struggle, both pivots; key moments are in their order."""
     kinds = Counter(each.kind.value for each in episodes)
@@ -62,6 +63,7 @@ def test_its_story_is_told(episodes: list[ProjectEpisode]) -> None:
 SENTENCES = data_file("narrative")
 
 
+@pytest.mark.behaviour("project-09")
 @pytest.mark.parametrize(("kind", "sentence"), [(k, each) for k, said in SENTENCES["telling"].items() for each in said])
 def test_it_tells(kind: str, sentence: str) -> None:
     """A user's sentence of each wording tells of its kind, and of no other."""

@@ -19,6 +19,7 @@ CRASH = "There is a bug: the import crashes on long rows."
 SOLVED = "The import bug is fixed, long rows are split now."
 
 
+@pytest.mark.behaviour("project-08")
 def test_a_decision_is_told_with_its_reason() -> None:
     """Title without the reason, summary with it, and who took part."""
     said = [turn(0, "Which one?", Role.ASSISTANT), turn(1, "So: we decided to use SQLite, because it is simple.")]
@@ -31,6 +32,7 @@ def test_a_decision_is_told_with_its_reason() -> None:
     assert found.significance == POLICY.significance.decision_made + POLICY.reason_gain
 
 
+@pytest.mark.behaviour("project-08")
 def test_who_has_no_id_takes_part_by_role() -> None:
     """A message without a user id, also one that an earlier release kept as spoken by nobody, alone and merged."""
     said = [turn(1, "So: we decided to use SQLite, because it is simple.", user_id="")]
@@ -171,6 +173,7 @@ def test_a_new_one_may_be_the_weakest() -> None:
     assert (change.changed, change.gone) == ([], [])
 
 
+@pytest.mark.behaviour("project-10")
 def test_arc_by_thirds_of_the_turns() -> None:
     """An episode stands at the middle of its range; the bounds of thirds fall to the later one."""
     kept = [episode(0), episode(29), episode(30), episode(0, 89), episode(60), episode(89), episode(95)]
@@ -181,6 +184,7 @@ def test_arc_by_thirds_of_the_turns() -> None:
     assert [each.first_turn for each in arc.end] == [60, 89, 95]
 
 
+@pytest.mark.behaviour("project-10")
 def test_arc_names_key_moments() -> None:
     """From the policy's significance on, exactly 0.7 among them, in order of turns."""
     kept = [episode(9, significance=0.9), episode(5, significance=0.7), episode(1, significance=0.699)]

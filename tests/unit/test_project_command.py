@@ -171,6 +171,7 @@ def test_errors_say_what_to_do(arguments: tuple[str, ...], said: str) -> None:
     assert said in refused("project", *arguments)
 
 
+@pytest.mark.behaviour("project-04")
 def test_an_import_brings_the_messages_at_hand(served: Served, tmp_path: Path) -> None:
     """They become a chunk as the others do; of the policy's twenty none is in no chunk."""
     for n in range(14):

@@ -29,6 +29,7 @@ def talk(project: Project, turns: int, session: str = "s0") -> None:
         project.say(f"Item {n} of {session} is about subject{n} and nothing else.", session)
 
 
+@pytest.mark.behaviour("project-03", "project-27")
 def test_twenty_messages_stay_verbatim_and_the_twenty_first_makes_a_chunk() -> None:
     """The source's numbers: at most 20 at hand, the oldest 10 become a chunk."""
     project = Project()
@@ -59,6 +60,7 @@ def test_250_turns_give_about_25_chunks() -> None:
     assert [0, *(chunk.last_turn + 1 for chunk in chunks[:-1])] == [chunk.first_turn for chunk in chunks]
 
 
+@pytest.mark.behaviour("project-05")
 def test_beyond_the_most_chunks_the_two_oldest_merge() -> None:
     """`Earlier: … Then: …`, flat however often; topics once; numbers and turns add up; slots are taken again."""
     project = Project(short_term={"recent_messages": 2, "chunk_messages": 2, "max_chunks": 3})
@@ -74,6 +76,7 @@ def test_beyond_the_most_chunks_the_two_oldest_merge() -> None:
     assert {0, 1, 2, 3} >= {event.slot for event in project.told.values() if event.kind == "chunk"}
 
 
+@pytest.mark.behaviour("project-02")
 def test_a_conversation_is_active_paused_and_ended() -> None:
     """A time-out pauses, a turn makes it active again, an end ends it; a time-out does not take the end back."""
     project, status = Project(), []

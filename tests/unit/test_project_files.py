@@ -115,6 +115,7 @@ def projects(draw: st.DrawFn) -> SavedProject:
     )
 
 
+@pytest.mark.behaviour("project-20")
 @given(projects())
 def test_what_is_written_is_read_again(project: SavedProject) -> None:
     """Item by item, whatever they hold; and the files of the same project are the same."""
@@ -158,6 +159,7 @@ def saved() -> SavedProject:
     return SavedProject(memories=[said], pending=[fact])
 
 
+@pytest.mark.behaviour("project-20")
 def test_the_names_are_the_seeds() -> None:
     """camelCase; metadata, source and access nested as `LongTermMemory` and `ItemMetadata` have them."""
     files = written(saved(), "web")

@@ -48,6 +48,7 @@ def test_agreeing_to_what_an_assistant_proposed_is_a_decision() -> None:
     assert ["decision"] == [memory.type for memory in project.items("memory").values()]
 
 
+@pytest.mark.behaviour("project-17")
 def test_what_is_not_sure_waits_and_is_promoted_when_said_again() -> None:
     """Confidence 1 − (1 − a)(1 − b) of the same said twice; then it is a memory and no longer pending."""
     project = Project()
@@ -66,6 +67,7 @@ def test_what_is_not_sure_waits_and_is_promoted_when_said_again() -> None:
     assert {} == project.items("pending")
 
 
+@pytest.mark.behaviour("project-17")
 @pytest.mark.parametrize(("promoted", "left"), [(True, (0, 1)), (False, (0, 0))])
 def test_somebody_decides_on_a_pending_fact(promoted: bool, left: tuple[int, int]) -> None:
     """Promoted or discarded; again it is not there."""
@@ -112,6 +114,7 @@ def test_deeds_on_memories() -> None:
     assert ([], 0.9) == (project.items("memory")[one].relationships, project.items("memory")[one].importance)
 
 
+@pytest.mark.behaviour("project-22")
 def test_accesses_are_recorded() -> None:
     """As often as an item is named; unknown ids are passed over, and only unknown ones change nothing."""
     project = Project()
@@ -148,6 +151,7 @@ def test_a_project_is_imported() -> None:
     assert [project.items(kind) for kind in kinds] == [again.items(kind) for kind in kinds]
 
 
+@pytest.mark.behaviour("project-18")
 def test_a_consolidation_runs_by_the_logs_clock() -> None:
     """Not before it is due; step by step; old and unimportant memories are archived, and it says what it did."""
     project = Project(consolidation={"step_memories": 10, "after_days": 30.0}, stores=True)

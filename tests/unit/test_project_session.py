@@ -52,6 +52,7 @@ def talk(memory: MemorySystem) -> None:
         memory.add_message(role, content)
 
 
+@pytest.mark.behaviour("project-26")
 def test_the_seeds_usage_example(tmp_path: Path) -> None:
     """The question finds the decision, in the context and by a search; what is kept stands in the four files."""
     folder = tmp_path / "memory"
@@ -110,6 +111,7 @@ def test_a_long_conversation_over_a_restart_has_its_chunks(tmp_path: Path) -> No
     assert "giraffe" in chunk.summary.lower()
 
 
+@pytest.mark.behaviour("project-21")
 def test_reading_writes_nothing_and_a_flush_only_what_changed(tmp_path: Path) -> None:
     """Lazy loading and dirty tracking: a session that does nothing touches no file."""
     folder = tmp_path / "memory"

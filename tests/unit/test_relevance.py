@@ -56,6 +56,7 @@ def _found(item: Findable) -> Found:
     return {"m": "memory", "e": "episode", "k": "chunk"}[item.id[0]], item.id  # type: ignore[return-value]
 
 
+@pytest.mark.behaviour("project-13")
 def test_the_seeds_weights() -> None:
     """0.4 of the similarity, 0.3 of the terms, 0.2 of recency and 0.1 of importance, accesses nothing."""
     candidates = filled(replace(DECISION, access_count=3), GOAL)
@@ -178,6 +179,7 @@ TYPED = (
 )
 
 
+@pytest.mark.behaviour("project-15")
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [

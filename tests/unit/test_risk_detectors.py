@@ -42,6 +42,7 @@ class Talk:
         return measure_patterns(self.ring, POLICY)
 
 
+@pytest.mark.behaviour("risk-19")
 def test_rephrasing_a_risky_question() -> None:
     """Asked again in other words, each time counts; four times is full."""
     talk = Talk()
@@ -87,6 +88,7 @@ def test_same_matter_but_another_question() -> None:
     assert 0 == talk.say(0, near=0.6, features=STATEMENT) & TurnMark.REPHRASED
 
 
+@pytest.mark.behaviour("risk-19")
 def test_returning_after_a_detour() -> None:
     """Risky matter, three other turns, back again."""
     talk = Talk()
@@ -126,6 +128,7 @@ def test_no_return(risky: bool, detour: list[int]) -> None:
     assert 0.0 == talk.signals.topic_cycling
 
 
+@pytest.mark.behaviour("risk-18")
 def test_gathering_information() -> None:
     """How, what and where around a risky matter grow from the third on."""
     talk = Talk()

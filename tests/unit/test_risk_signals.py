@@ -31,6 +31,7 @@ def _combine(
     )
 
 
+@pytest.mark.behaviour("risk-14")
 @pytest.mark.parametrize(
     ("risks", "trajectory", "certain"),
     [
@@ -52,6 +53,7 @@ def test_trajectory(risks: list[float], trajectory: float, certain: float) -> No
     )
 
 
+@pytest.mark.behaviour("risk-15")
 @pytest.mark.parametrize(
     ("repeated", "expected"),
     [({}, 0.0), ({"hack": 2, "weapon": 1, "garden": 9}, 0.3), ({"hack": 7, "exploit": 4, "bypass": 9}, 1.0)],
@@ -61,6 +63,7 @@ def test_topic_persistence(repeated: dict[str, int], expected: float) -> None:
     assert expected == pytest.approx(signals.topic_persistence_risk(repeated, POLICY))
 
 
+@pytest.mark.behaviour("risk-16")
 def test_behavioural_anomaly() -> None:
     """The mean of the three ratios."""
     behaviour = signals.Behaviour(imperative_count=5, topic_changes=2, probing_attempts=2)
@@ -68,6 +71,7 @@ def test_behavioural_anomaly() -> None:
     assert pytest.approx(0.3) == signals.behavioural_anomaly_risk(behaviour, 10)
 
 
+@pytest.mark.behaviour("risk-13")
 def test_suspicion_score() -> None:
     """0.3 probing, 0.2 hypothetical, 0.5 meta-instruction, per turn; no turn is no division by zero."""
     behaviour = signals.Behaviour(probing_attempts=2, hypothetical_count=1, meta_instruction_count=1)
@@ -116,6 +120,7 @@ def test_full_weight_stays_finite() -> None:
     assert pytest.approx((1.0, 1.0)) == (combination.score, sum(s.share for s in combination.shares()))
 
 
+@pytest.mark.behaviour("risk-14", "card-03", "card-09")
 @given(st.lists(st.floats(0, 1), min_size=3, max_size=200))
 @example([0.0] * 20)
 @example([1.0] * 20)
@@ -158,6 +163,7 @@ def spans(closed: list[ClosedWindow]) -> list[tuple[int, int, int]]:
     return [((w.start - NOON) // minute, (w.end - NOON) // minute, w.counts.turns) for w in closed]
 
 
+@pytest.mark.behaviour("card-03")
 @pytest.mark.parametrize(
     ("shape", "turns", "watermark", "expected"),
     [

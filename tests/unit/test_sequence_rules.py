@@ -97,6 +97,7 @@ def test_marks_count_for_their_own_signal() -> None:
         assert pytest.approx(values) == {name: actual[name] for name in actual if actual[name] and name != "level"}
 
 
+@pytest.mark.behaviour("risk-18")
 def test_questions_in_a_row_about_one_matter_gather() -> None:
     """The riskier the more; those of ordinary risk, about other matters, or no questions, do not."""
     risky_row = value_after("information_gathering", [Observation(n, 0.6, ASKS, nearness=0.5) for n in range(5)])

@@ -19,6 +19,7 @@ from tests.support.session_driver import NOON, Session
 from tests.support.topic_driver import Talk
 
 
+@pytest.mark.behaviour("risk-26", "card-04")
 def test_closing_emits_everything_in_order() -> None:
     """Windows, segment, topic, episode, conversation, the alert's end, last profile; marker, topics and notes stay."""
     session = Session()
@@ -45,6 +46,7 @@ def test_closing_emits_everything_in_order() -> None:
     assert_fields(episode, reason="bye", first_turn=0, last_turn=6, turn_count=7, peak_risk=0.95, alerts=1)
 
 
+@pytest.mark.behaviour("risk-26")
 def test_time_out_closes_and_is_told_by_its_deadline() -> None:
     """An outdated deadline does nothing; the right one closes; its repeat does nothing."""
     session = Session()
@@ -137,6 +139,7 @@ def long_session(policy: Policy | None = None, turns: int = 200) -> Session:
     return session
 
 
+@pytest.mark.behaviour("risk-27")
 def test_an_episode_speaks_for_each_fifth_of_its_session() -> None:
     """Of 200 turns, and in the order in which they were said; the app's memory is offered the same summary."""
     session = long_session()
@@ -164,6 +167,7 @@ def test_what_is_kept_of_segments_that_left_is_bounded(turns: int) -> None:
     assert session.state.parts.count("l") == 0
 
 
+@pytest.mark.behaviour("topic-07")
 @pytest.mark.parametrize(("opener", "fewest"), [("", 18), ("You should know that ", 12)])
 def test_a_topic_s_summary_keeps_the_facts_that_were_said(opener: str, fewest: int) -> None:
     """Of 18 facts, each acknowledged, all that have room; the summary is no longer than its sentences may be."""

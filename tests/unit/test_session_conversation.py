@@ -92,6 +92,7 @@ def test_who_comes_back_goes_on_with_the_same_conversation() -> None:
     assert session.stored == {}
 
 
+@pytest.mark.behaviour("app-03")
 def test_a_language_model_sees_all_that_was_said() -> None:
     """Every turn as it was said or put right, also one that came late; nothing of it stays once the session closed."""
     session = Session(with_apps(ask=True, asked_turn_chars=100))

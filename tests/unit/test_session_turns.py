@@ -10,6 +10,7 @@ from tests.support.fields import assert_fields
 from tests.support.session_driver import NOON, POLICY, Session, said
 
 
+@pytest.mark.behaviour("risk-07", "risk-08")
 def test_profile_every_five_turns_with_the_points_between() -> None:
     """Profiles come at turns 5 and 10; each carries the risk points since the one before."""
     session = Session()
@@ -27,6 +28,7 @@ def test_profile_every_five_turns_with_the_points_between() -> None:
     assert 10 == session.profile.slope.n
 
 
+@pytest.mark.behaviour("risk-20")
 def test_risk_upstream_wins_over_the_scorer() -> None:
     """A turn's own risk counts; without one the scorer's does; the source is named."""
     session = Session()
@@ -48,6 +50,7 @@ def test_only_scored_roles_behave() -> None:
     assert [0.3] == [point.risk for point in session.profile.risk_points]
 
 
+@pytest.mark.behaviour("risk-07")
 def test_behaviour_is_counted() -> None:
     """Questions, imperatives, topics and suspicious turns of the user."""
     session = Session()

@@ -40,6 +40,7 @@ def test_topics_of_a_turn() -> None:
     assert ["hack", "refrigerator", "printer"] == topics_of(words, RISKY, 2)
 
 
+@pytest.mark.behaviour("risk-09")
 def test_repeated_topics_stay_bounded_and_keep_the_frequent() -> None:
     """Beyond the limit the rarest ordinary topic goes; frequent and risky ones stay with exact counts."""
     repeated: dict[str, int] = {}
@@ -132,6 +133,7 @@ def test_numbers_and_addresses_do_not_end_a_sentence() -> None:
 LABELLED = data_file("features")
 
 
+@pytest.mark.behaviour("risk-12")
 @pytest.mark.parametrize(
     ("feature", "text", "expected"),
     [

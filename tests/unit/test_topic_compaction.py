@@ -27,6 +27,7 @@ def blocks(talk: Talk) -> list[BlockRef]:
     return talk.active.packed
 
 
+@pytest.mark.behaviour("topic-05", "topic-16")
 def test_thirteenth_message_packs_nine() -> None:
     """Twelve messages lie at hand; the next packs all but the last four (source: 12 and 4)."""
     talk = Talk()
@@ -48,6 +49,7 @@ def test_only_the_topic_that_grew_is_compacted() -> None:
     assert [12, 4] == [topic.active_messages for _, topic in talk.topics.store.topics()]
 
 
+@pytest.mark.behaviour("topic-08")
 @pytest.mark.parametrize("codec", ["gzip", "deflate"])
 def test_packed_again_it_is_merged_with_what_was_packed(codec: str) -> None:
     """Nine, then nine more: one block of eighteen, in order, by either codec and over a restart."""
@@ -85,6 +87,7 @@ def test_lineage_adds_up(codec: str) -> None:
     assert 0 < made.probes_found <= 9
 
 
+@pytest.mark.behaviour("topic-29")
 def test_summary_is_updated_not_made_anew() -> None:
     """What the first summary says of packed messages is still there when more are packed, and it stays short."""
     talk = Talk(summary_sentences=2)
@@ -101,6 +104,7 @@ def test_summary_is_updated_not_made_anew() -> None:
     assert second == f"{first} Which lighthouse guided ships into the harbour of Genoa by night?"
 
 
+@pytest.mark.behaviour("topic-15")
 def test_history_beyond_its_bytes_is_released_oldest_first() -> None:
     """What leaves is named once, counted, and no longer in the state; the archive has it."""
     talk = Talk(history_bytes=1_024, block_messages=9)
@@ -128,6 +132,7 @@ def long_topic(messages: int = 40, **topics: object) -> Talk:
     return talk
 
 
+@pytest.mark.behaviour("topic-15")
 @pytest.mark.parametrize("codec", ["gzip", "deflate"])
 @pytest.mark.parametrize("restart", [False, True])
 def test_return_unpacks_everything(codec: str, restart: bool) -> None:
@@ -158,6 +163,7 @@ def test_unpacked_topic_is_compacted_when_due_again() -> None:
     assert [*range(40), *range(41, 46)] == compacted.packed_turns
 
 
+@pytest.mark.behaviour("topic-26")
 def test_alike_topics_merge_when_one_is_compacted() -> None:
     """The older stays, takes the other in and is the active one; nothing is lost, counts add up."""
     talk = Talk(merge_similarity=0.5)
@@ -195,6 +201,7 @@ def test_merged_topic_has_the_best_of_both() -> None:
     assert [] == talk.ask(between(0, 1, 0.5))
 
 
+@pytest.mark.behaviour("topic-26")
 def test_topics_drift_until_they_merge() -> None:
     """A topic that step by step comes to the other's matter becomes one with it, where the policy merges."""
     talk = Talk(similarity_threshold=0.6, merge_similarity=0.75)

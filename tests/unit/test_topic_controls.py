@@ -43,6 +43,7 @@ def two_topics(turn: int = 0) -> tuple[Talk, str, str]:
     return talk, first, second
 
 
+@pytest.mark.behaviour("topic-28")
 def test_importance_and_tags_of_a_named_topic() -> None:
     """Both are told; the active topic stays the active one, and rating is no access."""
     talk, first, _ = two_topics()
@@ -55,6 +56,7 @@ def test_importance_and_tags_of_a_named_topic() -> None:
     assert ("second", NOON + timedelta(minutes=1)) == (talk.active.title, change.last_active_at)
 
 
+@pytest.mark.behaviour("topic-27")
 @pytest.mark.parametrize(("value", "expected"), [(1, 0.6), (0.5, 0.55), (0, 0.5), (-0.5, 0.45), (-1, 0.4)])
 def test_feedback_moves_importance_by_the_rule(value: float, expected: float) -> None:
     """`i += rate * |value| * (target - i)`: from 0.5 at a rate of 0.2."""
@@ -81,6 +83,7 @@ def test_feedback_reaches_the_topic_of_a_turn() -> None:
     assert (["Message 0 of it.", "Message 0 of it.", "second"], "Message 0 of it.") == (told, talk.changes[-1].title)
 
 
+@pytest.mark.behaviour("topic-17")
 @pytest.mark.parametrize(("said", "expected"), [(0.9, 0.9), (0, 0.0), (1, 1.0), (1e-9, 1e-9)])
 def test_importance_in_metadata(said: float, expected: float) -> None:
     """The caller's word with a message, of any role, at any time."""
@@ -108,6 +111,7 @@ def test_importance_outside_the_range_is_refused_on_the_wire(said: str, kind: st
     assert "invalid_field" == refused.value.reason
 
 
+@pytest.mark.behaviour("topic-06")
 def test_slower_summary_takes_the_place_of_the_extractive_one() -> None:
     """It is cut to its bound, told with who wrote it, and updated by the next compaction; nothing without a summary."""
     talk = Talk()

@@ -14,6 +14,7 @@ QUARTER = [1.0, 1.0, 1.0, 1.0]
 """Its cosine to the first matter is exactly 0.5, quantised too."""
 
 
+@pytest.mark.behaviour("topic-03")
 def test_first_message_starts_a_topic() -> None:
     """Its title is the message; nothing has accessed it yet."""
     talk = Talk()
@@ -24,6 +25,7 @@ def test_first_message_starts_a_topic() -> None:
     assert_fields(started, importance=1.0, memory_type="short-term", half_life_days=1.0, summary=None)
 
 
+@pytest.mark.behaviour("topic-04")
 @pytest.mark.parametrize(
     ("threshold", "topics"), [(0.49, 1), (0.5, 2), (0.51, 2)], ids=["above it joins", "at it starts", "below it starts"]
 )
@@ -36,6 +38,7 @@ def test_threshold_must_be_passed(threshold: float, topics: int) -> None:
     assert topics == len(talk.titles)
 
 
+@pytest.mark.behaviour("topic-02")
 def test_without_a_threshold_the_seeds_is_taken() -> None:
     """0.7, also by name: a cosine of 0.71 joins, one of 0.69 does not."""
     near, far = between(0, 1, 0.4979), between(0, 1, 0.512)
@@ -49,6 +52,7 @@ def test_without_a_threshold_the_seeds_is_taken() -> None:
         assert (0.7, 1, 2) == (joined.policy.topics.threshold, len(joined.titles), len(started.titles))
 
 
+@pytest.mark.behaviour("topic-01")
 def test_best_of_several_is_joined() -> None:
     """The nearest, not the first above the threshold."""
     talk = Talk(similarity_threshold=0.3, active_bonus=0)
@@ -81,6 +85,7 @@ def test_message_without_a_vector_joins_the_active_topic() -> None:
     assert ("one", 4, 3) == (talk.active.title, talk.active.message_count, talk.active.access_count)
 
 
+@pytest.mark.behaviour("topic-17")
 def test_others_join_the_active_topic() -> None:
     """The assistant, a tool and the system answer to what was asked last; that is no access."""
     talk = Talk()
@@ -92,6 +97,7 @@ def test_others_join_the_active_topic() -> None:
     assert ([1, 2, 3, 4], 0) == (talk.at_hand("one"), talk.active.access_count)
 
 
+@pytest.mark.behaviour("topic-03")
 @pytest.mark.parametrize(
     ("content", "title"),
     [
@@ -108,6 +114,7 @@ def test_title_is_the_first_80_characters_on_one_line(content: str, title: str) 
     assert title == talk.active.title
 
 
+@pytest.mark.behaviour("topic-04")
 def test_every_message_refreshes_its_topic() -> None:
     """`last_active_at` is the latest event time of its messages, the assistant's too; creation stays."""
     talk = Talk()
@@ -195,6 +202,7 @@ def survives(accesses: int, importance: float, days: float) -> bool:
     return kept
 
 
+@pytest.mark.behaviour("topic-10", "topic-13", "topic-14", "topic-16")
 @pytest.mark.parametrize(("accesses", "days", "kind", "survival"), CASES)
 def test_seeds_timeline(accesses: int, days: int, kind: str, survival: int) -> None:
     """5, 10, 20, 40, 80, 150 days: of importance 1 a topic is there at four half-lives and gone at five."""
@@ -221,6 +229,7 @@ def test_access_refreshes_the_timer() -> None:
     assert "other 0" not in talk.titles
 
 
+@pytest.mark.behaviour("topic-11")
 def test_the_twenty_first_lets_all_that_faded_go() -> None:
     """As the source says: everything below 0.05 goes, the lowest first, the active topic never."""
     talk = Talk()
@@ -236,6 +245,7 @@ def test_the_twenty_first_lets_all_that_faded_go() -> None:
     assert list(range(20, 10, -1)) == [change.session_topics for change in evicted]
 
 
+@pytest.mark.behaviour("topic-11")
 def test_active_topic_is_never_evicted() -> None:
     """Not even one of importance 0, which has faded at once; when it is left, it goes with the next start."""
     talk = Talk()
@@ -247,6 +257,7 @@ def test_active_topic_is_never_evicted() -> None:
     assert ["worthless"] == [change.title for change in talk.caused("evicted")]
 
 
+@pytest.mark.behaviour("topic-12")
 def test_more_than_forty_fresh_topics() -> None:
     """None has faded, so the lowest priority goes: of equal importance the one that is silent longest."""
     talk = Talk()

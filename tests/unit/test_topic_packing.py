@@ -29,6 +29,7 @@ def talk(messages: int) -> list[MessageEntry]:
     ]
 
 
+@pytest.mark.behaviour("topic-08")
 def test_gzip_unpacks_with_what_everyone_has() -> None:
     """Base64, gzip and JSON give the source's fields, no more and no less, in their order."""
     unpacked = json.loads(gzip.decompress(base64.b64decode(pack(HELLO), validate=True)))
@@ -143,6 +144,7 @@ def test_checks_tell_messages_apart() -> None:
     assert 4 == len({check_of(message) for message in [hello, *others]})
 
 
+@pytest.mark.behaviour("topic-09")
 def test_packing_saves_what_the_seed_says() -> None:
     """Words that recur, as in a conversation: 50 messages are at least 60 % smaller, base64 included."""
     raw, packed = json_bytes(talk(50)), pack(talk(50))

@@ -33,6 +33,7 @@ def chat(user: User, turns: int, **more: object) -> None:
             user.answer(*place)
 
 
+@pytest.mark.behaviour("user-01")
 @pytest.mark.parametrize(
     ("high", "keep", "most"), [(20, 10, 19), (20, 20, 20), (20, 0, 19), (2, 0, 1), (40, 40, 40), (5, 3, 4)]
 )
@@ -49,6 +50,7 @@ def test_the_last_turns_are_at_hand_at_any_time(high: int, keep: int, most: int,
         assert len(at_hand) >= count - user.stats.requested_turns
 
 
+@pytest.mark.behaviour("user-05")
 @pytest.mark.parametrize(("high", "keep"), [(20, 10), (2, 0), (7, 7), (40, 1)])
 def test_other_policies_have_episodes_of_their_size(high: int, keep: int) -> None:
     """However many turns stay at hand besides; by default the source's, a hundred turns in five of twenty."""

@@ -48,6 +48,7 @@ async def kept(memory: SessionVectorMemory, session: str = "s") -> list[int]:
     return [found.turn for found in await memory.last_turns(SessionName("a", session), 1_000)]
 
 
+@pytest.mark.behaviour("risk-22")
 async def test_a_rephrased_question_is_found(memory: SessionVectorMemory) -> None:
     """Use case 1 of risk memory: the same question in other words comes first, with everything readers need."""
     await add(
@@ -64,6 +65,7 @@ async def test_a_rephrased_question_is_found(memory: SessionVectorMemory) -> Non
     assert (found[0].similarity or 0) > 0.66 > (found[1].similarity or 0)
 
 
+@pytest.mark.behaviour("risk-23", "risk-25")
 @pytest.mark.parametrize("seed", range(5))
 async def test_the_limit_holds_for_any_cut_of_the_log(memory: SessionVectorMemory, seed: int) -> None:
     """Batches of random size over several sessions end on the newest ten of each."""
@@ -88,6 +90,7 @@ async def test_a_turn_later_than_the_limit_goes_with_the_next_batch(memory: Sess
     assert list(range(11, 21)) == await kept(memory)
 
 
+@pytest.mark.behaviour("risk-02", "risk-21")
 async def test_last_turns_are_the_newest_oldest_first(memory: SessionVectorMemory) -> None:
     """Context for a reader, including turns without words. The producer's risk wins: 0.0 is a verdict, not a gap."""
     await add(memory, turn(3), turn(1, risk=0.0), turn(4, ""), turn(2), risks=[0.4, 0.9, None, 0.1])

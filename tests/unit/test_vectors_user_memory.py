@@ -60,6 +60,7 @@ async def test_any_other_embedding_is_made_anew(store: ServerStore, answer: dict
     assert found.turn_range == "turns 1-2"
 
 
+@pytest.mark.behaviour("user-04")
 async def test_made_embeddings_go_to_their_episodes(store: ServerStore) -> None:
     """In a batch where some have one already, which is used as it is: nothing of these is embedded anew."""
     user = IndexedUser(store, high_turns=2, keep_turns=0)

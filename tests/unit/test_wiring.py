@@ -20,6 +20,7 @@ from tests.support.data_files import data_file
 from tests.support.fields import assert_fields
 
 
+@pytest.mark.behaviour("topic-02")
 @pytest.mark.parametrize(
     ("name", "embedder"), [("wordllama", WordLlamaEmbedder), ("minilm", MiniLmEmbedder), ("e5", WordLlamaEmbedder)]
 )

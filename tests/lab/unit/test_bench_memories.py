@@ -57,6 +57,7 @@ def test_a_policy_without_memories_of_apps_is_named() -> None:
         share_of_work(arrivals_of(200, policy, loaded_embedder()), policy, rounds=1)
 
 
+@pytest.mark.behaviour("app-25", "app-26")
 async def test_everything_is_measured_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """As often as wanted, held to the limits of app memory, in a table of its own."""
     report = await measure(turns=1_000, rounds=1, walked=1, apps=20, asked=5)

@@ -39,6 +39,7 @@ def test_turns_are_compared_by_tenths() -> None:
     assert talk_of("x", [(rising, outputs)])["ratio_last_tenth"] == 3.0
 
 
+@pytest.mark.behaviour("project-25")
 def test_everything_is_measured_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """Held to the limits of project memory, in a table of its own."""
     report = measure(memories=80, asked=5, spoken_turns=((40, 1),))

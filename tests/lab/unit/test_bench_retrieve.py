@@ -82,6 +82,7 @@ async def test_requests_are_due_at_the_rate_from_the_start() -> None:
     assert all(given_s >= due_s for due_s, given_s in found)
 
 
+@pytest.mark.behaviour("user-24")
 def test_a_run_is_measured_from_when_requests_were_due() -> None:
     """Percentiles and answers a second, the warm-up left out; without answers it says what came instead."""
     warm_up, refused = Answered(0.0, 0.0, 9.0, "in the warm-up"), Answered(11.0, 11.0, 11.5, "503 ")

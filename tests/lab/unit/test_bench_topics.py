@@ -91,6 +91,7 @@ def test_matching_needs_twenty_topics(sessions: list[LongSession]) -> None:
         match_ms(few, Policy())
 
 
+@pytest.mark.behaviour("topic-22", "topic-23")
 def test_command_prints_every_key_and_holds_every_limit() -> None:
     """JSON has the report, its rows and its envelope, and no message; without a broker all figures but the role's."""
     fields = printed("bench", "topics", "--quick", "--no-role")

@@ -156,6 +156,7 @@ def test_a_table_and_csv_say_the_same(data: Path) -> None:
     assert rows[0]["roc_auc"] == f"{report['by_source'][rows[0]['source']]['roc_auc']:.3f}"
 
 
+@pytest.mark.behaviour("card-07")
 def test_ordinary_chats_do_not_alert() -> None:
     """Sixty of support, sales, tutoring and coding, written blind to the signals; at most one is a false alarm."""
     chats = ordinary_chats()

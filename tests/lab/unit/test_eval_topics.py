@@ -67,6 +67,7 @@ def test_pairs_are_counted_by_hand() -> None:
     assert count_pairs([(["a"], [1])]) == figures_of(0, gold=0, found=0)
 
 
+@pytest.mark.behaviour("topic-01")
 def test_a_separable_embedder_is_sorted_without_a_mistake() -> None:
     """Every threshold between 0 and 1 gives five topics for five dialogues, by fold and simulation."""
     report = toy_report(MatterEmbedder())

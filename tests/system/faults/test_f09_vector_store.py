@@ -109,6 +109,7 @@ async def index_role(settings: Settings) -> AsyncIterator[tuple[FaultyStore, asy
         yield store, task
 
 
+@pytest.mark.behaviour("app-20")
 async def test_the_index_catches_up_and_nothing_else_waits(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Down, slow, 5xx, one after the other, each until an alert has passed it by; in the end every turn is a point."""
     monkeypatch.setattr(index, "RETRY_S", 0.2)

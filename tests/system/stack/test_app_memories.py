@@ -57,6 +57,7 @@ async def prompt(http: httpx.AsyncClient, app_id: str, **more: Any) -> str:
     return answered
 
 
+@pytest.mark.behaviour("app-01", "app-02")
 async def test_creates_memory_when_conversation_ends(stack: Stack) -> None:
     """Send message, get response, end conversation: the memory is there, and says where it is from."""
     async with stack.client() as http:
@@ -70,6 +71,7 @@ async def test_creates_memory_when_conversation_ends(stack: Stack) -> None:
     assert 0 < memory["metadata"]["importance"] <= 10
 
 
+@pytest.mark.behaviour("app-14", "app-22")
 async def test_includes_memories_in_context_of_their_app_alone(stack: Stack) -> None:
     """Whatever the point at which a prompt is assembled; not in app B's context or list, nor in another user's."""
     async with stack.client() as http:
@@ -88,6 +90,7 @@ async def test_includes_memories_in_context_of_their_app_alone(stack: Stack) -> 
     assert listed == []
 
 
+@pytest.mark.behaviour("app-17")
 async def test_retains_memories_after_app_uninstall(stack: Stack) -> None:
     """They stay unless asked otherwise."""
     async with stack.client() as http:
@@ -101,6 +104,7 @@ async def test_retains_memories_after_app_uninstall(stack: Stack) -> None:
     assert after == before
 
 
+@pytest.mark.behaviour("app-09", "app-16")
 async def test_purges_memories_on_admin_request(stack: Stack) -> None:
     """The caller sees it at once; a second time there is nothing to purge."""
     async with stack.client() as http:
@@ -115,6 +119,7 @@ async def test_purges_memories_on_admin_request(stack: Stack) -> None:
     assert (first["success"], first["deletedCount"], left, second["deletedCount"]) == (True, 3, [], 0)
 
 
+@pytest.mark.behaviour("app-33")
 async def test_memories_persist_across_system_restarts(stack: Stack) -> None:
     """Killed and started anew, the memory role goes on with what it had: the next memory has the next number."""
     async with stack.client() as http:

@@ -70,6 +70,7 @@ class Project:
         return {each["content"] for each in found if each["type"] == "decision"}
 
 
+@pytest.mark.behaviour("project-26")
 @pytest.mark.fault("F1")
 async def test_project_memory(stack: Stack) -> None:
     """One conversation for everything: it takes longer than what is asked of it."""

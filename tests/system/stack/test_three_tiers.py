@@ -62,6 +62,7 @@ async def _tool(url: str, name: str, **arguments: Any) -> str:
     return "".join(part.text for part in result.content if isinstance(part, TextContent))
 
 
+@pytest.mark.behaviour("user-01", "user-03", "user-05", "user-22", "user-23", "card-04")
 async def test_a_hundred_turns_are_remembered(stack: Stack) -> None:
     """The name from facts, databases from the right episode, over HTTP and MCP; five episodes, ten turns at hand."""
     await stack.send(turns())

@@ -44,6 +44,7 @@ def test_what_is_added_is_found(call: Callable[..., Any]) -> None:
     assert call("end", user_id="u-1") is None
 
 
+@pytest.mark.behaviour("risk-06", "risk-11")
 def test_a_session_is_read_in_short(memory: Memory) -> None:
     """Five turns are a segment with a summary, what follows stands as it was said; the profile tells of its risk."""
     said = [{"role": "user", "content": f"Berth {n} of the marina in Oslo is free."} for n in range(7)]
@@ -111,6 +112,7 @@ def test_facts_are_corrected(memory: Memory) -> None:
         memory.pin_fact("u-1", "identity", "shoe_size")
 
 
+@pytest.mark.behaviour("user-17")
 def test_a_memory_is_switched_off(memory: Memory) -> None:
     """Then nothing is learned and nothing told; switched on again it knows what it knew."""
     memory.add("My name is Alex.", user_id="u-1", wait="visible")
