@@ -226,6 +226,7 @@ FACTS = (
 )
 
 
+@pytest.mark.behaviour("topic-07")
 def test_a_summary_keeps_names_and_numbers() -> None:
     """Of what was told long ago too, among acknowledgements; the sentences have no room for all of it."""
     talk = Talk()

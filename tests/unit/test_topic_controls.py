@@ -204,6 +204,7 @@ def test_kept_topic_is_not_restored_over() -> None:
     assert (told, 20) == (len(talk.changes), talk.titled("An old matter")[1].message_count)
 
 
+@pytest.mark.behaviour("topic-06")
 def test_a_slower_summariser_is_asked_at_each_compaction() -> None:
     """With the summary so far; its answer stands until the next compaction, and is late after that."""
     talk = Talk(ask=True, asked_chars=100)
