@@ -350,7 +350,7 @@ class AppMemorySkipped(Output, frozen=True, kw_only=True, tag="app_memory_skippe
 
     session_id: Annotated[SessionId, about("Conversation of which there is none.")]
     space: Space
-    reason: Annotated[str, about("nothing_said, not_active, timeout, llm_error, rubbish or no_answer.", BEHAVIOUR)]
+    reason: Annotated[str, about("`nothing_said`, `not_active`, timeout, llm_error, rubbish, no_answer.", BEHAVIOUR)]
 
 
 class AppMemoryAudited(Output, frozen=True, kw_only=True, tag="app_memory_audited"):

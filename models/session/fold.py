@@ -39,6 +39,7 @@ from models.events import (
     AlertAcknowledged,
     AlertLabelled,
     OutputEvent,
+    Position,
     Role,
     SegmentSummarised,
     SessionEnded,
@@ -46,16 +47,17 @@ from models.events import (
     TopicControl,
     Turn,
     TurnCorrected,
+    TurnNumbered,
     TurnsJudged,
     UnnumberedTurn,
     UserTurnCorrected,
 )
-from models.events.base import NAME_CHARS
-from models.events.ids import named_id
+from models.events.base import NAME_CHARS, session_key
+from models.events.ids import event_id, named_id
 from models.policy import Policy
 from models.risk.windows import Windows
 from models.session.messages import is_known, note
-from models.session.outputs import SessionEmission, turn_numbered
+from models.session.outputs import SessionEmission
 from models.session.profile import TurnOrder, admit, count_turn
 from models.session.risk import RiskStep
 from models.session.segments import close_episode, compact
@@ -64,7 +66,7 @@ from models.session.topics.controls import Moment, take_control
 from models.session.topics.conversation_topics import CountedMessage
 from models.session.topics.matching import topic_vector
 from models.state.buffer import BufferedTurn, encode_turn
-from models.state.entity import Emission
+from models.state.entity import Emission, same_fields
 from models.text.summary import sentences_in
 from models.wire.arrival import SessionInput, SessionTimedOut
 
@@ -117,7 +119,7 @@ def _number(
         return state, []
     turn = event.numbered(max(head.last_turn + 1, head.counts_from, item.first_turn))
     state, outputs = fold(state, structs.replace(item, event=turn), policy)
-    return state, [turn_numbered(turn, item.position), *outputs]
+    return state, [_turn_numbered(turn, item.position), *outputs]
 
 
 def _erase(state: SessionState, item: SessionInput, event: SessionErased, policy: Policy) -> list[OutputEvent]:
@@ -355,3 +357,11 @@ def _importance(turn: Turn) -> float | None:
 def _utc(time: datetime) -> datetime:
     """State stores instants; an offset kept in memory but not in the state would make outputs depend on batching."""
     return time if time.tzinfo is UTC else time.astimezone(UTC)
+
+
+def _turn_numbered(turn: Turn, source: Position) -> TurnNumbered:
+    """A turn that came without a number, as all others but the fold read it."""
+    said = same_fields(turn, TurnNumbered)
+    whose = {name: getattr(turn, name) for name in ("session_id", "user_id", "app_id", "timestamp")}
+    key = session_key(turn.app_id, turn.session_id)
+    return TurnNumbered(id=event_id("turn_numbered", key, source), source=source, **whose, **said)

@@ -17,7 +17,6 @@ from models.events import (
     Mode,
     ModeTransition,
     OutputEvent,
-    Position,
     ProfileUpdated,
     ProjectConversationEnded,
     ProjectTurnAdded,
@@ -30,12 +29,11 @@ from models.events import (
     TopicsKept,
     TopicSummaryRequested,
     Turn,
-    TurnNumbered,
     UserTurnAdded,
     WindowClosed,
 )
 from models.events.base import OutputFields, session_key
-from models.events.ids import event_id, named_id
+from models.events.ids import named_id
 from models.policy.digest import policy_digest
 from models.risk.alerts import Cause, OpenAlert, resolve
 from models.risk.signals import suspicion_score
@@ -48,7 +46,6 @@ from models.session.topics.state import Damage, TopicChange
 from models.state import entity
 from models.state.buffer import BufferedTurn
 from models.state.decay import half_life, memory_type, priority
-from models.state.entity import same_fields
 from models.state.transcript import fitting
 from models.text.language import UNSUPPORTED
 from models.text.summary import Summary
@@ -72,14 +69,6 @@ def forms_of(event: OutputEvent) -> tuple[OutputEvent, ...]:
     if not isinstance(event, AlertChanged):
         return (event,)
     return event, structs.replace(event, fingerprint=named_id(_FINGERPRINT, event.session_id))
-
-
-def turn_numbered(turn: Turn, source: Position) -> TurnNumbered:
-    """A turn that came without a number, as all others but the fold read it."""
-    said = same_fields(turn, TurnNumbered)
-    whose = {name: getattr(turn, name) for name in ("session_id", "user_id", "app_id", "timestamp")}
-    key = session_key(turn.app_id, turn.session_id)
-    return TurnNumbered(id=event_id("turn_numbered", key, source), source=source, **whose, **said)
 
 
 class SessionEmission(entity.Emission[OutputEvent]):

@@ -42,7 +42,7 @@ from models.session.topics.state import PREFIX as TOPIC_PARTS
 from models.state.buffer import BufferedTurn, TurnBuffer
 from models.state.entity import HEAD, StateLayout, encode
 from models.state.parts import Parts
-from models.state.transcript import Transcript
+from models.state.transcript import ExactTurns
 from models.state.vectors import VectorRing
 from models.text.language import ENGLISH
 from models.text.summary import Said
@@ -279,9 +279,9 @@ class SessionState:
         noted = Notables(self.parts, policy.apps).add(turns, said)
         self._noted_bytes, self._noted_parts = self._noted_bytes + noted, self._noted_parts + (noted > 0)
 
-    def transcript(self, policy: Policy) -> Transcript:
+    def transcript(self, policy: Policy) -> ExactTurns:
         """The exact turns for a language model; empty for a closed session."""
-        return Transcript(self.parts, policy.apps)
+        return ExactTurns(self.parts, policy.apps)
 
     def add_segment(self, segment: KeptSegment, turns: Sequence[BufferedTurn], policy: Policy) -> None:
         """Take a segment into layer 2; one that leaves it leaves a line. Its turns stay where a model is asked."""

@@ -31,7 +31,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[ExactTurn]).decode
 
 
-class Transcript:
+class ExactTurns:
     """The turns, in parts of a session's state; changed in place."""
 
     def __init__(self, parts: Parts, policy: AppPolicy) -> None:
