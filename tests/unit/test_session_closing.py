@@ -35,6 +35,7 @@ def test_closing_emits_everything_in_order() -> None:
         events.WindowClosed,
         events.SegmentCompacted,
         events.TopicChanged,
+        events.TopicsKept,
         events.EpisodeClosed,
         events.ConversationEnded,
         events.AlertChanged,
