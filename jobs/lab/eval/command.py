@@ -67,8 +67,9 @@ def escalation(
     """Measure how well escalations are told from harmless talk, prefix by prefix, through the real fold.
 
     A dialogue's score is the highest probability after any of its turns; alerts are those that the policy raises.
-    Beside it stand what needs no memory: the first user turn alone, the number of turns, the mean length. Figures that
-    need both labels are empty where the data bear one. No text is printed.
+    Beside it stand what needs no memory: the first user turn alone, the number of turns, the mean length; and, where
+    models are trained here, a bag of words (TF-IDF and logistic regression, `words_…`) on the same dialogues. Figures
+    that need both labels are empty where the data bear one. No text is printed.
     """
     from jobs.lab.eval.escalation import measure, ordinary_chats, show
     from jobs.shared.dialogues import read_dialogues

@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from jobs.lab.eval.escalation_scoring import ScoredSession, summary
 from jobs.lab.eval.scores import cell
@@ -107,8 +110,30 @@ def judge_left_out(
     dialogues: Sequence[LabelledDialogue], trainer: Trainer, policy: Policy, progress: Progress, **options: bool
 ) -> list[ScoredSession]:
     """Each dialogue as `judges_left_out` has it, with its options."""
-    judges = judges_left_out(dialogues, trainer, policy, progress, **options)
-    return [judge_dialogue(each, judging, trainer.embedder) for group, judging in judges for each in group]
+    judged = []
+    by_family = options.get("by_family", True)
+    for group, judging in judges_left_out(dialogues, trainer, policy, progress, **options):
+        left_out = {each.family if by_family else each.source for each in group}
+        learnt = [each for each in trainer.dialogues if (each.family if by_family else each.source) not in left_out]
+        judged += [
+            structs.replace(judge_dialogue(each, judging, trainer.embedder), bag_of_words=words)
+            for each, words in zip(group, bag_of_words(learnt, group), strict=True)
+        ]
+    return judged
+
+
+def bag_of_words(learnt: Sequence[LabelledDialogue], asked: Sequence[LabelledDialogue]) -> list[float | None]:
+    """Log-odds of dialogues by TF-IDF and logistic regression over all that their users say: what anybody tries first.
+
+    None where what is learnt from bears one label.
+    """
+    labels = [each.escalating for each in learnt]
+    if len(set(labels)) == 1:
+        return [None] * len(asked)
+    said, asked_of = (["\n".join(each.said_by_user) for each in side] for side in (learnt, asked))
+    reading = make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(C=10.0, class_weight="balanced"))
+    found: list[float | None] = reading.fit(said, labels).decision_function(asked_of).tolist()
+    return found
 
 
 def us_per_turn(dialogues: Sequence[LabelledDialogue], judging: DialogueJudge, embedder: Embedder) -> dict[str, float]:

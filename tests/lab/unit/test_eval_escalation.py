@@ -104,6 +104,10 @@ def test_a_known_family_alone_is_judged_by_what_own_texts_teach(data: Path) -> N
 def test_each_is_judged_by_a_model_trained_without_it(data: Path, leave_out: str) -> None:
     """Figures of all, by the models that the trainer makes without what they judge."""
     report = measured(data, made_up(), "--leave-out", leave_out)
+    words = [row[f"words_{name}"] for row in report["by_source"].values() for name in ("roc_auc", "recall_at_fpr_0.05")]
+
+    assert report["words_roc_auc"] == report["controls"]["bag_of_words"]
+    assert all(0.0 <= figure <= 1.0 for figure in words)
 
     assert (report["judged_left_out"], report["judged_by_the_scorer"]) == (len(made_up()), 0)
     assert set(report["by_source"]) == {each.source for each in made_up()}

@@ -54,7 +54,7 @@ def test_a_card_without_figures_says_so() -> None:
     one_label = EscalationScores(*summary([judged("red_attack", 0.9, escalating=True)]))
 
     assert "\n\nNot measured.\n\n" in card_page(carded({}))
-    assert "\n| all | 1 |  |  |  |  | 1.000 |  | 0.500 |\n" in card_page(carded(measured_of(one_label, None)))
+    assert "\n| all | 1 |  |  |  |  |  |  |  | 1.000 |  | 0.500 |\n" in card_page(carded(measured_of(one_label, None)))
 
 
 def test_a_card_says_how_its_figures_are_made_and_that_settings_were_chosen_on_them() -> None:
