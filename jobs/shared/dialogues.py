@@ -5,10 +5,12 @@ if it has one, `turn`, its number), and `licence`; other fields are passed over.
 
 The fold of sessions sees them as turns a minute apart, for nobody says when they were said.
 
-A **family** is what comes from one hand: `trylock_attack` and `trylock_benign` are one, since they share their style.
+A **family** is what comes from one hand: `trylock_attack` and `trylock_benign` are one, since they share their style,
+and so are `x_rest` or `x_wrapped` with `x`.
 What is left out of a training is left out by families.
 """
 
+import gzip
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -28,16 +30,18 @@ from models.policy.project import ProjectPolicy
 from models.policy.topic import TopicPolicy
 from models.policy.user import UserPolicy
 from models.session.fold import SessionState, fold
-from models.text.language import UNDECIDED, language_of
 from models.wire.arrival import SessionInput
 from streams.ports import Vectors
 
 BETWEEN_TURNS = timedelta(minutes=1)
 """Labelled dialogues have no times; this far apart no two turns are pieces of one message."""
 _START = datetime(2026, 1, 1, tzinfo=UTC)
-_SIDE = re.compile(r"_(attack|attacks|benign|harmless|harmful|helpful|safe|unsafe)$")
-_FREE_LICENCES = re.compile(r"MIT|Apache-2\.0(\+RUA)?|BSD-[23]-Clause|ISC|CC0-1\.0|CC-BY-\d\.\d")
-"""By their SPDX names. `+RUA` are terms that ask for defensive use, which this is; the model card says so."""
+_SIDE = re.compile(r"(_rest|_wrapped)?(_(attack|attacks|benign|harmless|harmful|helpful|safe|unsafe))?$")
+_FREE_LICENCES = re.compile(
+    r"(MIT|Apache-2\.0(\+RUA)?|BSD-[23]-Clause|ISC|CC0-1\.0|CC[ -]BY[ -]\d\.\d)(, by way of .*)?"
+)
+"""By their SPDX names, and by whose way. `+RUA` are terms that ask for defensive use, which this is; the
+model card says so."""
 _QUOTED_VALUE = re.compile(r"Invalid enum value .* - at ", re.DOTALL)
 
 _Line = TypeVar("_Line", bound=Struct)
@@ -127,22 +131,24 @@ def read_dialogues(file: Path) -> list[LabelledDialogue]:
 
 
 def read_labelled(file: Path | Traversable, kind: type[_Line], what: str, *, name: str = "id") -> list[_Line]:
-    """Read a labelled set: a JSON object on each line; blank lines are skipped.
+    """Read a labelled set: a JSON object on each line; blank lines are skipped, and what ends in `.gz` is unpacked.
 
     Args:
         file: The set.
         kind: Type of a line.
         what: What messages call a line.
-        name: Field that names a line, each once.
+        name: Field that names a line, each once; empty: none does.
 
     Raises:
         ConfigurationError: The file cannot be read, a line is of another form, or a name comes twice. Says which line,
             and holds nothing that was said.
     """
     try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"cannot read {file}: {error.strerror}. Name a file of labelled {what}s.") from error
+        data = gzip.decompress(file.read_bytes()) if file.name.endswith(".gz") else file.read_bytes()
+    except (OSError, EOFError) as error:
+        raise ConfigurationError(
+            f"cannot read {file}: {getattr(error, 'strerror', None) or error}. Name a file of labelled {what}s."
+        ) from error
     decoder = msgspec.json.Decoder(kind)
     found: dict[str, _Line] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
@@ -153,11 +159,41 @@ def read_labelled(file: Path | Traversable, kind: type[_Line], what: str, *, nam
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             # Not chained: the error itself quotes the value that was wrong, which can be somebody's text.
             raise ConfigurationError(f"{file}, line {number} is no labelled {what}: {_unquoted(error)}") from None
-        named = getattr(decoded, name)
+        named = getattr(decoded, name) if name else str(number)
         if named in found:
             raise ConfigurationError(f"{file}, line {number}: {name} {named} comes twice")
         found[named] = decoded
     return list(found.values())
+
+
+class _Texts(Struct, frozen=True):
+    """What a user said, as a pool of texts has it."""
+
+    family: Identifier
+    label: Literal["harmful", "benign"]
+    turns: Annotated[list[str], Meta(min_length=1)]
+    licence: str = ""
+
+
+def read_pools(pools: Iterable[Path], beside: Iterable[LabelledDialogue]) -> list[LabelledDialogue]:
+    """Read what can be learnt from pools; a line has `family`, `label` (`harmful`, `benign`), `licence` and `turns`.
+
+    Families that bear one label alone, with the dialogues beside them too, are passed over. Errors are those of
+    `read_labelled`.
+    """
+    texts = [
+        LabelledDialogue(
+            session_id=f"{text.family}-{number}",
+            source=f"{text.family}_{text.label}",
+            label="escalating" if text.label == "harmful" else "benign",
+            turns=[DialogueTurn(Role.USER, content) for content in text.turns],
+            licence=text.licence,
+        )
+        for file in pools
+        for number, text in enumerate(read_labelled(file, _Texts, "text", name=""))
+    ]
+    sides = {(text.family, text.escalating) for text in [*texts, *beside]}
+    return [text for text in texts if (text.family, not text.escalating) in sides]
 
 
 def _unquoted(error: Exception) -> str:
@@ -201,12 +237,10 @@ def folded(
     state: SessionState | None = None
     user_turn = 0
     for offset, turn in enumerate(turns_of_dialogue(dialogue)):
-        risk, vector, language = None, None, UNDECIDED
+        risk, vector = None, None
         if turn.role is Role.USER:
             risk, vector = risks[user_turn], vectors[user_turn] if turn.content else None
             user_turn += 1
-            language = language_of(turn.content)
-        place = Position("turns", 0, offset)
-        item = SessionInput(turn, place, turn.timestamp, risk, vector, language=language)
+        item = SessionInput(turn, Position("turns", 0, offset), turn.timestamp, risk, vector)
         state, outputs = fold(state, item, policy)
         yield turn, state, outputs

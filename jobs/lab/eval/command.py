@@ -40,7 +40,7 @@ ExtractionSplit = StrEnum("ExtractionSplit", ["DEV", "TEST", "RARE", "FOREIGN", 
     epilog=examples(
         "turntide lab eval escalation",
         "turntide lab eval escalation --data dialogues.jsonl --output json",
-        "turntide lab eval escalation --data dialogues.jsonl --leave-out source",
+        "turntide lab eval escalation --data dialogues.jsonl --texts pool.jsonl.gz --leave-out family",
         "turntide lab eval escalation --data mine.jsonl --leave-out nothing",
     )
 )
@@ -53,6 +53,10 @@ def escalation(
             "Turntide brings, none of which should alert.",
             show_default=False,
         ),
+    ] = None,
+    texts: Annotated[
+        list[Path] | None,
+        typer.Option(help="Pools of texts that models trained here learn from besides, as of `lab train scorer`."),
     ] = None,
     leave_out: Annotated[
         LeaveOut,
@@ -72,9 +76,10 @@ def escalation(
     that need both labels are empty where the data bear one. No text is printed.
     """
     from jobs.lab.eval.escalation import measure, ordinary_chats, show
-    from jobs.shared.dialogues import read_dialogues
+    from jobs.shared.dialogues import read_dialogues, read_pools
 
-    show(measure(ordinary_chats() if data is None else read_dialogues(data), leave_out.value), Printer(output))
+    dialogues = ordinary_chats() if data is None else read_dialogues(data)
+    show(measure(dialogues, leave_out.value, read_pools(texts or (), dialogues)), Printer(output))
 
 
 @app.command(

@@ -218,8 +218,12 @@ def require_two(dialogues: Sequence[LabelledDialogue], *, by_family: bool = True
         raise ConfigurationError(f"all dialogues are of one {kind}, {groups.pop()}: left out, none is left. {instead}")
 
 
-def measure(dialogues: Sequence[LabelledDialogue], leave_out: str) -> dict[str, Any]:
+def measure(
+    dialogues: Sequence[LabelledDialogue], leave_out: str, pool: Sequence[LabelledDialogue] = ()
+) -> dict[str, Any]:
     """The configured scorer on these dialogues, as a report of figures; `leave_out` as in `sides_of`.
+
+    Models trained here learn from the pool besides.
 
     Raises:
         ConfigurationError: No trained scorer is configured, or nothing is left to learn from.
@@ -237,7 +241,7 @@ def measure(dialogues: Sequence[LabelledDialogue], leave_out: str) -> dict[str, 
         instead = "Add others, or measure the configured scorer by --leave-out nothing."
         require_two(sides.left_out, by_family=leave_out == "family", instead=instead)
     judging = judging_by(model, policy, embedder)
-    measured = summary(judge_sides(sides, judging, embedder, by_family=leave_out != "source"))
+    measured = summary(judge_sides(sides, judging, embedder, pool, by_family=leave_out != "source"))
     return {
         "scorer": model.name,
         "policy_version": policy.version,
@@ -253,12 +257,19 @@ def measure(dialogues: Sequence[LabelledDialogue], leave_out: str) -> dict[str, 
     }
 
 
-def judge_sides(sides: Sides, judging: DialogueJudge, embedder: Embedder, *, by_family: bool) -> list[ScoredSession]:
+def judge_sides(
+    sides: Sides,
+    judging: DialogueJudge,
+    embedder: Embedder,
+    pool: Sequence[LabelledDialogue] = (),
+    *,
+    by_family: bool,
+) -> list[ScoredSession]:
     """Every dialogue by its judge, with progress bars."""
     judged = []
     if sides.left_out:
         with progress_bar("left out") as progress:
-            trainer = trainer_with_own(sides.left_out, embedder)
+            trainer = trainer_with_own([*sides.left_out, *pool], embedder)
             judged += judge_left_out(sides.left_out, trainer, judging.policy, progress, by_family=by_family)
     if sides.as_it_is:
         with progress_bar("dialogues") as progress:

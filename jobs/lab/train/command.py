@@ -31,7 +31,7 @@ app = typer.Typer(
 
 @app.command(
     epilog=examples(
-        "turntide lab train scorer --data dialogues.jsonl --to mine.scorer",
+        "turntide lab train scorer --data dialogues.jsonl --texts pool.jsonl.gz --to mine.scorer",
         "turntide lab train scorer --data dialogues.jsonl --to mine.scorer --version shop-2 --no-measure",
         "TURNTIDE_SCORER__FILE=mine.scorer turntide worker sessions",
     )
@@ -41,6 +41,13 @@ def scorer(
     data: Annotated[
         Path, typer.Option(help="Labelled dialogues, a JSON object a line: source, label, licence, turns.")
     ],
+    texts: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Pools of texts to learn from besides (family, label harmful or benign, licence, turns); families of "
+            "one label alone are passed over, for their style would be taken for it."
+        ),
+    ] = None,
     to: Annotated[Path, typer.Option(help="File to write.")],
     version: Annotated[str, typer.Option(help="Name of the result; alerts show it with its digest.")] = "escalation-1",
     seed: Annotated[int, typer.Option(help="Draws the bootstrap of the card's interval; training has none.")] = 1,
@@ -61,14 +68,15 @@ def scorer(
     from jobs.lab.eval.escalation import require_two
     from jobs.lab.train.card import COLUMNS, failures_of
     from jobs.lab.train.scorer import trainer_with_own
-    from jobs.shared.dialogues import read_dialogues
+    from jobs.shared.dialogues import read_dialogues, read_pools
     from models.risk.turn_model import ModelCard, TurnModel, write_model
     from streams.inference.wordllama import WordLlamaEmbedder
 
     if not to.parent.is_dir():
         raise ConfigurationError(f"--to {to}: there is no folder {to.parent}")
     dialogues = [dialogue for dialogue in read_dialogues(data) if dialogue.said_by_user]
-    learnt = [dialogue for dialogue in dialogues if any_licence or dialogue.may_ship]
+    pool = read_pools(texts or (), dialogues)
+    learnt = [dialogue for dialogue in [*dialogues, *pool] if any_licence or dialogue.may_ship]
     if not any(dialogue.escalating for dialogue in learnt):
         raise ConfigurationError(
             f"{data}: nothing escalating to learn from in which a user speaks, or all of it under licences that are "
@@ -77,7 +85,7 @@ def scorer(
     if measure:
         require_two(dialogues, instead="Add others, or train without figures by --no-measure.")
     embedder = WordLlamaEmbedder()
-    measured = _measured(dialogues, trainer_with_own(dialogues, embedder), seed) if measure else {}
+    measured = _measured(dialogues, trainer_with_own([*dialogues, *pool], embedder), seed) if measure else {}
     day = date or datetime.now(UTC).date().isoformat()
     failures = failures_of({dialogue.source for dialogue in learnt})
     card = ModelCard(trained_on=day, seed=seed, sources=[], base_rate=0.0, measured=measured, failures=failures)

@@ -1,5 +1,6 @@
 """Labelled files: what is read of them, what their errors say, and what they keep to themselves."""
 
+import gzip
 import traceback
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +10,14 @@ import pytest
 
 from jobs.escalation.backtest.traffic import labelled_traffic
 from jobs.lab.train.scorer import own_dialogues, own_pairs
-from jobs.shared.dialogues import DialogueTurn, LabelledDialogue, families, read_dialogues, turns_of_dialogue
+from jobs.shared.dialogues import (
+    DialogueTurn,
+    LabelledDialogue,
+    families,
+    read_dialogues,
+    read_pools,
+    turns_of_dialogue,
+)
 from models.errors import ConfigurationError
 from models.events import Role
 from tests.support.labelled_dialogues import as_file, made_up, spoken
@@ -67,6 +75,22 @@ def test_an_error_names_its_line_and_holds_nothing_that_was_said(tmp_path: Path,
     assert str(raised.value).startswith(f"{file}, line 3 ")
     assert "secret" not in "".join(traceback.format_exception_only(raised.value))
     assert raised.value.__suppress_context__
+
+
+def test_a_pool_teaches_by_families_of_both_labels(tmp_path: Path) -> None:
+    """Packed or not; one label alone is passed over, unless the other is beside it; relatives are one family."""
+    rows = [("red", "harmful"), ("red_wrapped", "benign"), ("aims", "harmful"), ("hh_rest", "harmful")]
+    lines = [
+        msgspec.json.encode({"family": name, "label": label, "licence": "MIT", "turns": ["Hello.", "Why?"]})
+        for name, label in rows
+    ]
+    file = tmp_path / "pool.jsonl.gz"
+    file.write_bytes(gzip.compress(b"\n".join(lines)))
+    found = read_pools([file], [spoken("1", "hh_helpful", "a")])
+
+    assert ["red_harmful", "red_wrapped_benign", "hh_rest_harmful"] == [each.source for each in found]
+    assert families(found) == ["hh", "red"]
+    assert (found[0].escalating, found[0].said_by_user) == (True, ["Hello.", "Why?"])
 
 
 def test_nothing_to_read_is_said(tmp_path: Path) -> None:
