@@ -42,7 +42,7 @@ from models.risk.sequence.signals import SIGNAL_NAMES
 from models.risk.turn_model import ModelCard, ScorerFile, SourceCard, TurnModel, write_model
 from streams.ports import Embedder, Vectors
 
-TURN_BASE_RATE = 0.2
+TURN_BASE_RATE = 0.17
 """Share of harmful turns that a turn's risk assumes. Lower than in the training data, higher than in any traffic: the
 risk is for the signals, the probability that matters is the session's."""
 TURN_SPREAD = 0.5
