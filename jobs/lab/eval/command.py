@@ -193,7 +193,7 @@ def topics(
 )
 def retrieval(
     *,
-    data: Annotated[Path | None, typer.Option(help=f"{_DATA} None: the set that Turntide brings alone.")] = None,
+    data: Annotated[Path | None, typer.Option(help=f"{_DATA} None: the sets that Turntide brings alone.")] = None,
     form: Annotated[RetrievalFormat, typer.Option("--format", help="Its format.")] = RetrievalFormat.LOCOMO,
     embedder: Annotated[EmbedderName, typer.Option(help="Whose vectors are searched.")] = EmbedderName.WORDLLAMA,
     limit_conversations: Annotated[

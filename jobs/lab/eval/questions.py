@@ -4,7 +4,7 @@
 |---|---|
 | `locomo` | LoCoMo (Maharana et al. 2024), cleaned: two friends in dated sessions, a user for each conversation |
 | `longmemeval` | LongMemEval (Wu et al. 2025): talks with an assistant, a user for each question |
-| own | the set that Turntide brings, in three styles of talk |
+| own | the sets that Turntide brings, in three styles of talk and four languages |
 """
 
 import re
@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ _ODD = 5
 """Category of LoCoMo's adversarial questions."""
 _SAID = re.compile(r"(?:(?P<name>[^\W\d_][\w.' -]{0,39}: ))?(?P<said>.*)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_ASSISTANT = "Assistant: "
 _FORGOTTEN = "_abs"
 """Ends the id of a question of LongMemEval that nothing answers."""
 
@@ -197,8 +198,11 @@ READERS = {"locomo": _locomo, "longmemeval": _longmemeval}
 
 
 class _OwnQuestion(Struct, forbid_unknown_fields=True):
+    """`inflected` asks the same with words of the turns in other forms, where a set has it."""
+
     ask: str
     told: list[str]
+    inflected: str = ""
 
 
 class _OwnTalk(Struct, forbid_unknown_fields=True):
@@ -213,26 +217,38 @@ class _OwnSet(Struct, forbid_unknown_fields=True):
 
 
 def own_questions() -> list[Dialogues]:
-    """The set that Turntide brings, by style: each as one user's talks.
+    """The sets that Turntide brings, by style or language: each as one user's talks.
 
     Raises:
         ConfigurationError: A piece of evidence stands in no turn or in several.
     """
-    own = msgspec.toml.decode((files("jobs.lab.eval") / "data" / "search_questions.toml").read_bytes(), type=_OwnSet)
-    project = [load_project_conversation()]
+    data = files("jobs.lab.eval") / "data"
+    own = [
+        msgspec.toml.decode((data / file).read_bytes(), type=_OwnSet)
+        for file in ("search_questions.toml", "search_questions_languages.toml")
+    ]
     said: dict[str, list[InputEvent]] = {
         "assistant": [cue.event(BEGINS) for cue in schedule(load_conversations())],
-        "team": [cue.event(BEGINS) for cue in schedule(project)],
-        "friends": [turn for talk in own.talks for turn in _chat(talk)],
+        "team": [cue.event(BEGINS) for cue in schedule([load_project_conversation()])],
     }
-    return [
-        _own(style, asked, [t for t in said[style] if isinstance(t, Turn)]) for style, asked in own.questions.items()
-    ]
+    for talk in chain.from_iterable(each.talks for each in own):
+        said.setdefault(talk.id.rpartition("-")[0], []).extend(_chat(talk))
+    sets = list[Dialogues]()
+    for style, asked in chain.from_iterable(each.questions.items() for each in own):
+        turns = [turn for turn in said[style] if isinstance(turn, Turn)]
+        sets.append(_own(style, asked, turns))
+        if inflected := [replace(each, ask=each.inflected) for each in asked if each.inflected]:
+            sets.append(_own(f"{style}-inflected", inflected, turns))
+    return sets
 
 
 def _chat(talk: _OwnTalk) -> list[Turn]:
     messages = [
-        FileMessage(role="user", content=line, timestamp=talk.began + at * timedelta(seconds=20))
+        FileMessage(
+            role="assistant" if line.startswith(_ASSISTANT) else "user",
+            content=line.removeprefix(_ASSISTANT),
+            timestamp=talk.began + at * timedelta(seconds=20),
+        )
         for at, line in enumerate(talk.said.strip().splitlines())
     ]
     return Filling(source=talk.id, now=talk.began).turns(talk.id, messages)
@@ -242,7 +258,7 @@ def _own(style: str, asked: Iterable[_OwnQuestion], said: Sequence[Turn]) -> Dia
     def place(piece: str) -> Place:
         found = [(turn.session_id, turn.turn) for turn in said if piece in turn.content]
         if len(found) != 1:
-            raise ConfigurationError(f"search_questions.toml, {style}: “{piece}” stands in {len(found)} turns")
+            raise ConfigurationError(f"search_questions, {style}: “{piece}” stands in {len(found)} turns")
         return found[0]
 
     questions = [

@@ -1,10 +1,10 @@
 """`turntide lab eval retrieval`: how much of what answers a question is found by search.
 
 The turns go into an index of their own (Qdrant Edge), as the index role writes them, and every question is asked
-through `streams.index.hybrid_search.HybridSearch` over it. Candidates are ranked three times: by BM25 alone, by the
-formula of `models.retrieval.fusion`, and by the ranker, whose weights never come from the conversation that is asked
-about: where a set is one to learn from they are learned here from its other conversations, else they are the shipped
-ones.
+through `streams.index.hybrid_search.HybridSearch` over it. Candidates are ranked by BM25 alone, by the formula of
+`models.retrieval.fusion`, and by the ranker, whose weights never come from the conversation that is asked about: where
+a set is one to learn from they are learned here from its other conversations, else they are the shipped ones. Beside
+them stands BM25 by English stems, whatever the language.
 """
 
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from jobs.lab.bench.measuring import Figures
+from jobs.lab.eval.english_words import EnglishWords
 from jobs.lab.eval.questions import Dialogues, LabelledQuestion, Place
 from jobs.lab.eval.user_index import index_user, own_store
 from jobs.lab.train.ranker import Bools, fit
@@ -57,7 +58,7 @@ class AskedQuestion(Struct, frozen=True):
     Attributes:
         values: Signals of the candidates, `(n_turns, n_signals)`.
         answers: Which candidates answer it, `(n_turns,)`.
-        words: Turns by BM25 alone; likewise by the formula.
+        words: Turns by BM25 alone; likewise by the formula, and by BM25 with English stems whatever the language.
         sessions: Up to `max(DEPTHS)`.
         query_ms: Of the search for turns as the API has it.
     """
@@ -70,6 +71,7 @@ class AskedQuestion(Struct, frozen=True):
     formula: list[Place]
     sessions: list[str]
     query_ms: float
+    english: list[Place] = []
 
 
 async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy, progress: Progress) -> Figures:
@@ -116,9 +118,10 @@ async def ask_all(dialogues: Dialogues, embedder: Embedder, policy: Policy, prog
         learned, formula = (
             HybridSearch(store, embedder, replace(policy.retrieval, learned=each)) for each in (True, False)
         )
-        asked = list[AskedQuestion]()
+        asked, english = list[AskedQuestion](), EnglishWords(dialogues.turns)
         for number, question in enumerate(dialogues.questions, 1):
-            asked.append(await _asked(learned, formula, question))
+            by_english = english.search(question.user_id, question.text, max(DEPTHS))
+            asked.append(replace(await _asked(learned, formula, question), english=by_english))
             progress(number, len(dialogues.questions))
     return asked
 
@@ -189,7 +192,12 @@ def _by_formula(asked: AskedQuestion) -> Sequence[Place]:
 
 def _compared(asked: Mapping[str, Sequence[AskedQuestion]], rank: Rank) -> dict[str, Figures]:
     """Recall@10 of each ranking by set, over all questions (`micro`), and the mean of the sets (`macro`)."""
-    rankings: dict[str, Rank] = {"bm25": lambda each: each.words, "formula": _by_formula, "ranker": rank}
+    rankings: dict[str, Rank] = {
+        "bm25": lambda each: each.words,
+        "bm25_english": lambda each: each.english,
+        "formula": _by_formula,
+        "ranker": rank,
+    }
     found = {
         name: {
             by: np.array([recall(ranked(each), each.question.evidence, _DEPTH) for each in _group(of)])

@@ -1,6 +1,7 @@
 """`turntide lab eval retrieval`: questions read and cleaned, recall counted by hand, rankings left out."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from jobs.lab.train import ranker as training
 from models.errors import ConfigurationError
 from models.policy import Policy
 from models.retrieval.ranker import SIGNALS, StoreScores, ranker_of
+from models.text.language import UNDECIDED, language_of
 from streams.index.hybrid_search import TurnCandidates
 from streams.inference.wordllama import WordLlamaEmbedder
 
@@ -143,11 +145,31 @@ def test_longmemeval_is_read(tmp_path: Path) -> None:
         read_questions(written(tmp_path, sample("a")), "longmemeval")
 
 
-def test_what_turntide_brings_has_twenty_questions_in_each_of_three_styles() -> None:
-    """Each piece of evidence stands in exactly one turn."""
-    assert {each.name: len(each.questions) for each in own_questions()} == dict.fromkeys(
+def test_what_turntide_brings_has_questions_in_three_styles_and_four_languages() -> None:
+    """Each piece of evidence stands in exactly one turn; what is asked and said is in the language."""
+    own = {each.name: each for each in own_questions()}
+    languages = {
+        f"{name}{wording}": code
+        for name, code in {"german": "de", "spanish": "es", "french": "fr", "japanese": "ja"}.items()
+        for wording in ("", "-inflected")
+    }
+
+    assert {name: len(each.questions) for name, each in own.items()} == dict.fromkeys(
         ("assistant", "team", "friends"), 20
-    )
+    ) | dict.fromkeys(languages, 15)
+    for name, language in languages.items():
+        told = Counter(language_of(turn.content) for turn in own[name].turns)
+        assert told[language] > 0.7 * told.total()
+        assert {turn.role for turn in own[name].turns} == {"user", "assistant"}
+        assert {language_of(each.text) for each in own[name].questions} <= {language, UNDECIDED}
+
+
+async def test_stems_of_the_language_find_what_english_ones_do_not() -> None:
+    """Of the four languages, beside BM25 with the English stemmer in the same run."""
+    sets = [each for each in own_questions() if each.name.endswith("-inflected")]
+    report = await measure(sets, WordLlamaEmbedder(), Policy(), lambda _done, _of: None)
+
+    assert report["sets"]["macro"]["bm25"] > report["sets"]["macro"]["bm25_english"]
 
 
 def test_a_turn_becomes_a_burst_and_its_evidence_the_message_that_answers(tmp_path: Path) -> None:
@@ -193,7 +215,7 @@ async def test_what_was_said_is_found_by_its_words(tmp_path: Path) -> None:
     assert (report["turns"]["4"], report["sessions"]["4"]) == ({"formula": 1.0, **whole}, whole)
     assert report["weights"] == "learned from the other conversations"
     assert report["sets"]["macro"] == {
-        "questions": 4, "bm25": 1.0, "formula": 1.0, "ranker": 1.0, "low": 1.0, "high": 1.0
+        "questions": 4, "bm25": 1.0, "bm25_english": 1.0, "formula": 1.0, "ranker": 1.0, "low": 1.0, "high": 1.0
     }  # fmt: skip
     assert report["ablation"]["speaker"] == {"locomo": 0.0, "bursts": 0.0}
 
