@@ -1,6 +1,9 @@
 """A Faust app with the settings that the hazards taught, on the micro-batch transport."""
 
+import asyncio
+
 import faust
+from faust.app.router import Router
 from faust.tables.manager import TableManager
 from yarl import URL
 
@@ -15,17 +18,35 @@ METADATA_MAX_AGE_MS = 15_000
 """Partitions that are added to a live topic are noticed within it."""
 
 
-class NoTables(TableManager):  # type: ignore[misc]
-    """Faust's table manager, but for an app without tables of Faust's: it need not wait a second for them."""
+class ShownTables(TableManager):  # type: ignore[misc]
+    """Faust's table manager over tables that recover and write by themselves: it lists them, and no more."""
+
+    def __bool__(self) -> bool:
+        """Whether there is a table for Faust to recover: never."""
+        return False
 
     async def on_start(self) -> None:
-        """As its base class without the wait; every restart of a worker would pay for it."""
+        """As its base class, but it need not wait a second for tables: every restart of a worker would pay for it."""
         await self._update_channels()
         await self.recovery.start()
 
+    async def _update_channels(self) -> None:
+        self._tables_finalized.set()
+        await asyncio.sleep(0)
+        self._tables_registered.set()
+
+
+class OwnKeys(Router):  # type: ignore[misc]
+    """Faust's router, for tables whose changelogs it does not assign: a worker answers for what it holds itself."""
+
+    def key_store(self, table_name: str, key: str) -> URL:  # noqa: ARG002 - Faust's signature
+        """This worker."""
+        own: URL = self.app.conf.canonical_url
+        return own
+
 
 def create_app(settings: Settings, *, role: str, topics: frozenset[str], recover: Recover) -> faust.App:
-    """One role's app with topics that arrive in batches: its own consumer group, no tables of Faust's."""
+    """One role's app with topics that arrive in batches: its own consumer group; Faust recovers no table."""
     kafka = settings.kafka
     datadir = settings.data_dir / "faust" / role
     datadir.mkdir(parents=True, exist_ok=True)
@@ -45,12 +66,14 @@ def create_app(settings: Settings, *, role: str, topics: frozenset[str], recover
         stream_buffer_maxsize=STREAM_BUFFER_BATCHES,
         stream_wait_empty=True,
         store="memory://",
-        TableManager=NoTables,
+        TableManager=ShownTables,
+        Router=OwnKeys,
         datadir=datadir,
         topic_allow_declare=False,
         topic_disable_leader=True,
         table_standby_replicas=0,
         web_enabled=False,
+        web_bind="127.0.0.1",
         loghandlers=[],
     )
     app.transport = BatchTransport(addresses, app, batched=topics, recover=recover)

@@ -36,6 +36,7 @@ from streams.observe.telemetry import metrics, stage
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
 from streams.state import policy_versions as versions
+from streams.state.in_faust import TableInFaust
 from streams.state.table import StateTable
 
 log = structlog.get_logger(__name__)
@@ -63,6 +64,7 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         self._commands = COMMANDS.full_name(settings.topic_prefix)
         self._topics = {kind: topic.full_name(settings.topic_prefix) for kind, topic in TOPIC_OF.items()}
         self._table = StateTable(settings, self.changelog.full_name(settings.topic_prefix), self.producer)
+        self._in_faust = TableInFaust(self.app, self._table, self.changelog, settings.topic_prefix)
         self.folds: dict[int, _Fold] = {}
         self._last_record_s: dict[int, float] = {}
         self.floods: dict[int, FloodGauge] = {}
@@ -231,6 +233,7 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
                 ]
             )
         for (number, chunk), changelog_bytes in zip(folded.items(), written, strict=True):
+            self._in_faust.written(chunk.changed)
             self._count(number, chunk, changelog_bytes)
 
     def _count(self, partition: int, folded: PartitionFolded, changelog_bytes: int) -> None:

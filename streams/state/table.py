@@ -7,7 +7,7 @@ what a crash would lose. Tables live in memory or, for state larger than that, i
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from time import monotonic
 
@@ -19,7 +19,7 @@ from streams.observe.telemetry import metrics
 from streams.settings import Settings
 from streams.state.changelog import Changes, keyed, name_of, records_of, tail_of
 from streams.state.memory import MemoryTable
-from streams.state.partition import PartitionTable
+from streams.state.partition import PartitionTable, Parts
 from streams.state.recovery import Outdated, Recovery, RecoveryProgress
 
 log = structlog.get_logger(__name__)
@@ -40,6 +40,10 @@ class StateTable:
     def partition(self, number: int) -> PartitionTable:
         """The table of one recovered partition."""
         return self._partitions[number]
+
+    def owned(self) -> list[Mapping[str, Parts]]:
+        """Entities of each partition that is here."""
+        return [table.entities for table in self._partitions.values()]
 
     @property
     def recovering(self) -> str | None:

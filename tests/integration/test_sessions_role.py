@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any
 
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from yarl import URL
 
 from jobs.operate.topics import apply_topics
 from models.errors import DeliveryFailed
@@ -59,6 +61,33 @@ async def test_a_record_that_breaks_the_fold_becomes_a_dead_letter(settings: Set
 
     assert (letter.reason, letter.stage, letter.offset) == ("fold_failed", "fold", 2)
     assert (profiles[-1].turn_count, profiles[-1].duplicate_turns) == (4, 0)
+
+
+@pytest.mark.behaviour("card-02")
+async def test_state_is_among_the_apps_tables(settings: Settings) -> None:
+    """Faust's table views, router and monitor see sessions with sizes, never texts; Faust itself reads no changelog."""
+    await produce(settings, range(2))
+    role = SessionsRole(settings, POLICY, embedder_of(settings), BrittleScorer())
+    async with working(role.run), asyncio.timeout(60):
+        await until(partial(events, settings, PROFILES), "the turns are folded")
+        table, counted = role.app.tables["sessions-state.v1"], role.app.monitor.tables
+        while "sessions-state.v1" not in counted:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)  # outputs come before the state
+        keys = list(table)
+        async with TestClient(TestServer(await role.app.web.wsgi())) as web:
+            paths = ("", f"{table.name}/session%3Aa%2Fs/", f"{table.name}/none/")
+            replies = [await web.get(URL(f"/table/{path}", encoded=True)) for path in paths]
+            shown, parts = [await reply.json() for reply in replies[:2]]
+        consumed = {place.topic for place in role.app.consumer.assignment()}
+
+    assert [row["name"] for row in shown] == [table.name]
+    assert keys == ["session:a/s"]
+    assert (list(table), len(table)) == ([], 0)  # the role let go of them
+    assert parts["head"] > 0
+    assert all(isinstance(size, int) for size in parts.values())
+    assert replies[2].status == 404
+    assert (counted[table.name].keys_retrieved, counted[table.name].keys_updated) == (2, 1)
+    assert consumed == {TURNS.full_name(settings.topic_prefix)}
 
 
 @pytest.mark.fault("F14")
