@@ -166,7 +166,7 @@ def read_labelled(file: Path | Traversable, kind: type[_Line], what: str, *, nam
     return list(found.values())
 
 
-class _Texts(Struct, frozen=True):
+class _PooledTexts(Struct, frozen=True):
     """What a user said, as a pool of texts has it."""
 
     family: Identifier
@@ -190,7 +190,7 @@ def read_pools(pools: Iterable[Path], beside: Iterable[LabelledDialogue]) -> lis
             licence=text.licence,
         )
         for file in pools
-        for number, text in enumerate(read_labelled(file, _Texts, "text", name=""))
+        for number, text in enumerate(read_labelled(file, _PooledTexts, "text", name=""))
     ]
     sides = {(text.family, text.escalating) for text in [*texts, *beside]}
     return [text for text in texts if (text.family, not text.escalating) in sides]

@@ -16,7 +16,7 @@ from msgspec import Struct
 LABELS = frozenset(
     {
         *("stage", "partition", "topic", "sink", "service", "route"),
-        *("reason", "severity", "cause", "mode", "result", "status", "direction", "version", "kind"),
+        *("reason", "severity", "cause", "mode", "result", "status", "direction", "version", "kind", "language"),
     }
 )
 """The only label names there are; each takes few values."""

@@ -47,6 +47,7 @@ async def test_a_memory_is_asked_for_in_the_seeds_words(server: StandIn, writer:
     assert stands_in(PROMPTS["creation"], system)
     assert json.loads(user) == {
         "summary": "User planned a week.",
+        "earlier": [],
         "notables": ["I prefer meetings after 2pm.", "And the stand-up?"],
         "turns": [
             {"role": "user", "content": "I prefer meetings after 2pm."},

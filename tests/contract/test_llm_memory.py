@@ -119,7 +119,6 @@ async def test_facts_and_retractions_are_taken(server: StandIn, llm: OpenAiLlm) 
         fact(confidence=1.1),
         fact(confidence=-0.1),
         fact(confidence="high"),
-        fact(confidence=None),
         fact(importance=7),
         fact(value=""),
         fact(value="  "),
@@ -151,6 +150,7 @@ async def test_a_wrong_fact_costs_no_other(server: StandIn, llm: OpenAiLlm, wron
         (fact(key="age", value=34), "age", "34"),
         (fact(value=" Mira "), "name", "Mira"),
         (fact(importance=None), "name", "Mira"),
+        (fact(confidence=None), "name", "Mira"),
         (fact(unasked=True), "name", "Mira"),
     ],
 )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from streams.api.mcp.server import PATH as MCP_PATH
-from tests.support.api_tenants import MEMORY_ID, OTHER_MEMORY_ID, QUERY, SHARED, Names, names_of
+from tests.support.api_tenants import CHUNK_ID, MEMORY_ID, OTHER_MEMORY_ID, QUERY, SHARED, Names, names_of
 
 
 class Asked(NamedTuple):
@@ -69,7 +69,9 @@ _SHOWN = {
     "/apps/{app_id}/uninstall": _DONE,
     "/v1/erase": '"request_id":',
     "/v1/users/{user_id}/facts/{category}/{key}": '"app_id":"{app}"',
+    "/v1/users/{user_id}/mode": '"changed":true',
     "/v1/sessions/{session_id}/profile": '"app_id":"{app}"',
+    "/v1/sessions/{session_id}/app": '"app_id":"{app}"',
 }
 
 
@@ -95,6 +97,7 @@ def _places(route: str, app: str, names: Names, queries: dict[str, bool]) -> Ite
         "alert_id": (f"alert-{app}",),
         "memory_id": (MEMORY_ID, OTHER_MEMORY_ID) if "/projects/" in route else ("1",),
         "pending_id": (MEMORY_ID,),
+        "chunk_id": (CHUNK_ID,),
         "decision": ("promote",),
         "request_id": ("some-request",),
         "source_id": (MEMORY_ID,),
@@ -149,6 +152,7 @@ def _bodies(app: str, names: Names) -> dict[str, list[dict[str, Any]]]:
             *({"session_id": each, "app_id": app} for each in names.sessions),
         ],
         "put /v1/users/{user_id}/facts/{category}/{key}": [{"value": f"of-{app}"}],
+        "put /v1/users/{user_id}/mode": [{"mode": "read_only"}],
         "put /v1/sessions/{session_id}/topics/{topic}": [{"importance": 0.9}],
         "post /v1/sessions/{session_id}/feedback": [{"value": 1.0, "turn": 0}],
         "put /v1/sessions/{session_id}/turns/{turn}": [{"content": f"canary-of-{app} said anew"}],

@@ -19,7 +19,7 @@ from models.events.app import AdminCommand
 from models.events.project import DeedResult, ManualProjectCommand, ProjectCommand
 from models.events.project_items import ProjectItem, Relationship
 from models.events.topics import COMMANDS
-from models.events.user import FactCategory, FactCommand, SessionTurns
+from models.events.user import FactCategory, UserDeed, SessionTurns
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.project_memory import ProjectMemories
 from streams.index.user_memory import UserMemory
@@ -32,6 +32,7 @@ QUERY = "canary about pelicans"
 SHARED = "shared"
 """A user id, a session id and a project id that both tenants use."""
 MEMORY_ID, OTHER_MEMORY_ID = "m0000000-00000001", "m0000000-00000002"
+CHUNK_ID = "k0000001-00000001"
 """Of memories in each project; the first is a pending fact's id too."""
 
 
@@ -151,9 +152,9 @@ class Carrying:
         self._memories = memories
         self._users = users
         self._projects = projects
-        self.sent: list[AdminCommand | ProjectCommand | FactCommand] = []
+        self.sent: list[AdminCommand | ProjectCommand | UserDeed] = []
 
-    async def send(self, command: AdminCommand | ProjectCommand | FactCommand) -> Position:
+    async def send(self, command: AdminCommand | ProjectCommand | UserDeed) -> Position:
         """As the port says."""
         self.sent.append(command)
         if isinstance(command, ProjectCommand):
@@ -164,7 +165,7 @@ class Carrying:
             await self._projects.add_stats([(told, 9)])
             return Position(COMMANDS.name, 0, 9)
         result = CommandResult(request_id=command.request_id, outcome="done", count=1)
-        if isinstance(command, FactCommand):
+        if isinstance(command, UserDeed):
             known = await self._users.stats(command.app_id, command.user_id)
             assert known is not None
             await self._users.add_stats([(structs.replace(known, results=[result]), 9)])

@@ -26,7 +26,7 @@ _JSON = "application/json"
 _PLACES = ("path", "query")
 
 
-_PARTS = {"topic", "memory_id", "pending_id", "request_id"}
+_PARTS = {"chunk_id", "topic", "memory_id", "pending_id", "request_id"}
 """Parameters that are one part of a path: an empty one makes another path."""
 
 

@@ -166,7 +166,7 @@ async def test_everybody_has_forgotten_before_the_archive_does(monkeypatch: pyte
 
     assert world.steps == [
         *("sessions", "archived"),
-        *("turns.v1 anna-1", "sessions", "judge", "sessions"),
+        *("turns.v1 anna-1", "sessions", "judge", "enrich", "sessions"),
         *(*ANSWERED, f"commands.v1 {USER}", "commands.v1 app:shop/anna", *ANSWERED),
         *(f"sweep {topic.name}" for topic in COMPACTED),
         *("index", f"{ERASURES.name} r-1/vectors_erasure_due", "index"),

@@ -44,7 +44,7 @@ _APART, _A_DAY = timedelta(minutes=1), timedelta(days=1)
 _WAYS = ("context", "search", "retrieve", "bm25")
 
 
-class AskedQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+class TalkQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     """A question about a talk.
 
     Attributes:
@@ -69,7 +69,7 @@ class Talk(Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     turns: list[TalkTurn]
-    questions: list[AskedQuestion]
+    questions: list[TalkQuestion]
 
 
 class _OfTalk(NamedTuple):
@@ -156,7 +156,7 @@ async def _index(store: VectorStore, embedder: Embedder, policy: Policy, user_id
     await index_user(store, embedder, turns, list(folded_user(turns, policy)), 0)
 
 
-async def _ask(reader: MemoryReader, plain: HybridSearch, whose: _OfTalk, asked: AskedQuestion, budget: int) -> _Asked:
+async def _ask(reader: MemoryReader, plain: HybridSearch, whose: _OfTalk, asked: TalkQuestion, budget: int) -> _Asked:
     user_id = whose.user_id
     about: Mapping[str, Any] = {"user_id": user_id, "app_id": _APP, "query": asked.question}
     with reading_for(Caller()):
