@@ -19,7 +19,7 @@ from models.events.app import AdminCommand
 from models.events.project import DeedResult, ManualProjectCommand, ProjectCommand
 from models.events.project_items import ProjectItem, Relationship
 from models.events.topics import COMMANDS
-from models.events.user import FactCategory, UserDeed, SessionTurns
+from models.events.user import FactCategory, SessionTurns, UserDeed
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.project_memory import ProjectMemories
 from streams.index.user_memory import UserMemory
