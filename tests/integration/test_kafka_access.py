@@ -114,10 +114,10 @@ async def test_nobody_is_refused_what_it_needs(guarded: GuardedKafka, topic_pref
         done = await asked("reset", "sessions", "--from-beginning", "--yes")
     before = guarded.denied()
     with pytest.raises(DeliveryFailed, match="ACLs"):
-        await write(guarded.user("enrich", settings), TURNS, [recorded(said(12))])
+        await write(guarded.user("enrich", settings), ALERTS, [recorded(said(12))])
 
     assert (found["ok"], [check["check"] for check in found["checks"]]) == (True, [*checked])
     assert [row["alert_id"] for row in listed] == [raised.alert_id]
     assert done["changelog"]
     assert before == set()
-    assert guarded.denied() == {("enrich", "DESCRIBE", f"Topic:LITERAL:{TURNS.full_name(topic_prefix)}")}
+    assert guarded.denied() == {("enrich", "DESCRIBE", f"Topic:LITERAL:{ALERTS.full_name(topic_prefix)}")}

@@ -29,7 +29,8 @@ SMALL = AppPolicy(most=3, most_pinned=1, waiting=3, results=2, related=2, most_c
 """Small numbers, so that everything happens often."""
 RULES = Policy(apps=SMALL)
 ASKING = Policy(apps=msgspec.structs.replace(SMALL, ask=True))
-POLICIES = st.sampled_from([RULES, ASKING])
+EXPIRING = Policy(apps=msgspec.structs.replace(SMALL, expire_after=timedelta(hours=2)))
+POLICIES = st.sampled_from([RULES, ASKING, EXPIRING])
 TEXTS = (
     *("I live in Oslo.", "I live in Lima.", "I prefer tea.", "I decided to buy a red bicycle."),
     *("We chose the night train.", "I decided to buy a red bicycle for Anna.", ""),
@@ -292,7 +293,7 @@ def test_the_steps_reach_everything() -> None:
     """These properties would hold of a silent space too: a fixed run shows that each kind of thing happens."""
     kinds, causes, fallbacks, skips, outcomes = (Counter[str]() for _ in range(5))
     weights = [3, 3, 3, 3, 4, 4, 3, 3, 1, 1, 0.5, 0.5, 0.3]
-    for policy in (RULES, ASKING):
+    for policy in (RULES, ASKING, EXPIRING):
         talker, space, random = Talker(), Watched(policy), Random(12)
         for n in range(700):
             (kind,) = random.choices(KINDS, weights)
