@@ -17,7 +17,7 @@ from jobs.shared.broker_config import free_port
 from jobs.shared.sending import send_to_turns
 from models.errors import DeliveryFailed
 from models.events import AlertChanged
-from models.events.topics import ALERTS, AUDIT, TURNS
+from models.events.topics import ALERTS, AUDIT
 from streams.api.commands import KafkaCommands
 from streams.api.live.roles import KafkaLags
 from streams.api.live.service import LivePage
