@@ -151,6 +151,7 @@ async def test_no_byte_says_what_was_said_and_an_erased_key_takes_its_app(settin
             await send_to_turns(settings, [*talk("shop", ANEW, "s-3"), *talk("bank", BANK, "s-3")])
             await until(partial(remembered, settings, ANEW, BANK), "facts of the app that begins anew")
             await until(lambda: len(archived(settings)["shop"]) > 1, "new turns in the archive")
+            await until(lambda: _tells(http, "shop", ANEW), "new facts in the index")
             again = {app: await prompt(http, app) for app in ("shop", "bank")}
             left |= {f"{topic.name} again": await valued(settings, topic, SHOP) for topic in MADE}
             kept_after = archived(settings)
@@ -169,6 +170,10 @@ async def test_no_byte_says_what_was_said_and_an_erased_key_takes_its_app(settin
     assert "[erased]" in kept_after["shop"]
     assert kept["bank"] <= kept_after["bank"]
     assert holding(tmp_path / "logs", SHOP) == []
+
+
+async def _tells(http: httpx.AsyncClient, app: str, word: str) -> bool:
+    return word in await prompt(http, app)
 
 
 async def _points(http: httpx.AsyncClient, app: str, *, none: bool) -> bool:
