@@ -130,9 +130,10 @@ def _one(table: str, which: str = "true") -> str:
     return f"WHERE id = (SELECT min(id) FROM raw.{table} WHERE session_id = '{PLAIN}' AND {which})"
 
 
+_ALONE = "id IN (SELECT id FROM raw.risk_points GROUP BY id HAVING count(*) = 1)"
 FALSE = (
     f"UPDATE raw.profiles SET mean_risk = mean_risk + 1e-15 {_one('profiles', 'mean_risk > 0')}",
-    f"UPDATE raw.risk_points SET turn = 9999 {_one('risk_points')}",
+    f"UPDATE raw.risk_points SET turn = 9999 {_one('risk_points', _ALONE)}",
     f"DELETE FROM raw.compactions {_one('compactions')}",
     f"UPDATE raw.windows SET id = 'nobody' {_one('windows')}",
     """UPDATE raw.windows SET turns = turns - 1
