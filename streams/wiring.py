@@ -19,6 +19,7 @@ from msgspec import structs
 from models.errors import ConfigurationError
 from models.policy import Policy, load_policy
 from models.risk.scorer import RuleScorer
+from models.text.language import load_detector
 from streams.encryption.keyring import sealer_of
 from streams.index.generations import GenerationStore, require_finished
 from streams.index.sealed import sealed_store
@@ -131,6 +132,7 @@ def _folds_with(settings: Settings) -> str:
 
 @cache
 def _loaded(name: str) -> Embedder:
+    load_detector()  # whoever embeds what is said tells its language, too
     return local_embedder(name)()
 
 

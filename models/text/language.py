@@ -70,6 +70,11 @@ def _detected(text: str) -> str:
     return language if confidence >= (_LEAST_CONFIDENCE if is_latin else _LEAST_OF_ITS_SCRIPT) else UNDECIDED
 
 
+def load_detector() -> None:
+    """Read the model now, which takes about a second, so that no turn and no question waits for it."""
+    _identifier()
+
+
 @cache
 def _identifier() -> LanguageIdentifier:
     """The model, read when it is first needed: half a second, and 50 MB."""
