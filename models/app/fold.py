@@ -42,7 +42,7 @@ from models.events.base import BY_HAND, NAME_CHARS, CommandResult, Outcome, Posi
 from models.events.erase import SpaceErased, SpaceErasure, SpaceSessionErased
 from models.policy import Policy
 from models.state.entity import Folding
-from models.state.transcript import fitting
+from models.text.words import estimate_tokens, latest_that_fit
 
 
 def fold(
@@ -243,6 +243,6 @@ def _fitting(ended: ConversationEnded, policy: Policy) -> ConversationEnded:
             msgspec.structs.replace(each, text=each.text[: apps.notable_chars])
             for each in ended.notables[-apps.notables :]
         ],
-        turns=turns[len(turns) - fitting([turn.content for turn in turns], apps.asked_tokens) :],
-        earlier=ended.earlier[len(ended.earlier) - fitting(ended.earlier, apps.asked_tokens) :],
+        turns=latest_that_fit(turns, apps.asked_tokens, lambda turn: estimate_tokens(turn.content)),
+        earlier=latest_that_fit(ended.earlier, apps.asked_tokens, estimate_tokens),
     )

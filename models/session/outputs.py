@@ -46,10 +46,9 @@ from models.session.topics.state import Damage, TopicChange
 from models.state import entity
 from models.state.buffer import BufferedTurn
 from models.state.decay import half_life, memory_type, priority
-from models.state.transcript import fitting
 from models.text.language import UNSUPPORTED
 from models.text.summary import Summary
-from models.text.words import estimate_tokens, utf8_bytes
+from models.text.words import estimate_tokens, latest_that_fit, utf8_bytes
 from models.wire.arrival import SessionTimedOut
 
 TOPICS_STAGE = "topics"
@@ -256,7 +255,7 @@ class SessionEmission(entity.Emission[OutputEvent]):
         while sum(map(estimate_tokens, before)) > policy.asked_tokens // _EARLIER:
             before = before[1::2]  # spread over all of it
         left = policy.asked_tokens - sum(map(estimate_tokens, before))
-        turns = turns[len(turns) - fitting([turn.content for turn in turns], left) :]
+        turns = latest_that_fit(turns, left, lambda turn: estimate_tokens(turn.content))
         for space in policy.spaces:
             if space == "user" and head.other_user:
                 continue

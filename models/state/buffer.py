@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from models.events import JudgedTurn, Role
 from models.state.parts import Parts
+from models.text.words import latest_that_fit
 
 ASKED_CHARS = 40_000
 """Of all turns that a judge sees of a conversation: with them it must fit into a record."""
@@ -59,16 +60,9 @@ class TurnBuffer:
 
     def judged(self, turn_chars: int) -> list[JudgedTurn]:
         """The turns as a judge reads them, in order: each cut to `turn_chars`, the last `ASKED_CHARS` of all."""
-        turns: list[JudgedTurn] = []
-        left = ASKED_CHARS
-        for number in sorted(self.slots, reverse=True):
-            turn = self.read(number)
-            content = turn.content[:turn_chars]
-            left -= len(content)
-            if left < 0:
-                break
-            turns.append(JudgedTurn(turn.turn, turn.role, content))
-        return turns[::-1]
+        turns = map(self.read, sorted(self.slots))
+        cut = [JudgedTurn(turn.turn, turn.role, turn.content[:turn_chars]) for turn in turns]
+        return latest_that_fit(cut, ASKED_CHARS, lambda turn: len(turn.content))
 
     def _make_room(self, arriving: int, capacity: int, open_turns: Collection[int]) -> int:
         slots = self.slots

@@ -14,7 +14,7 @@ from models.events import Role
 from models.policy.app import AppPolicy
 from models.state.buffer import BufferedTurn
 from models.state.parts import Parts
-from models.text.words import estimate_tokens
+from models.text.words import estimate_tokens, latest_that_fit
 
 PREFIX = "x"
 
@@ -41,7 +41,7 @@ class ExactTurns:
     def add(self, turns: Sequence[BufferedTurn]) -> None:
         """Keep a segment's turns, ordered by number; the oldest segments go once the later ones fill the budget."""
         cut = [ExactTurn(turn.turn, turn.role, self._cut(turn.content)) for turn in turns]
-        self._put(f"{PREFIX}{cut[0].turn}", cut[len(cut) - self._fitting(cut) :])
+        self._put(f"{PREFIX}{cut[0].turn}", self._fitting(cut))
         left = self._policy.asked_tokens
         for name in reversed(self._names()):
             if left <= 0:
@@ -58,14 +58,13 @@ class ExactTurns:
 
     def all(self) -> list[ExactTurn]:
         """In order of turn, as many as fit."""
-        turns = sorted(turn for name in self._names() for turn in self._read(name))
-        return turns[len(turns) - self._fitting(turns) :]
+        return self._fitting(sorted(turn for name in self._names() for turn in self._read(name)))
 
     def _cut(self, content: str) -> str:
         return content[: self._policy.asked_turn_chars]
 
-    def _fitting(self, turns: Sequence[ExactTurn]) -> int:
-        return fitting([turn.content for turn in turns], self._policy.asked_tokens)
+    def _fitting(self, turns: Sequence[ExactTurn]) -> list[ExactTurn]:
+        return latest_that_fit(turns, self._policy.asked_tokens, lambda turn: estimate_tokens(turn.content))
 
     def _names(self) -> list[str]:
         return sorted(self._parts.names(PREFIX), key=lambda name: int(name[len(PREFIX) :]))
@@ -76,16 +75,3 @@ class ExactTurns:
 
     def _put(self, name: str, turns: Sequence[ExactTurn]) -> None:
         self._parts.put(name, _encode(turns))
-
-
-def fitting(texts: Sequence[str], tokens: int) -> int:
-    """How many of the last texts take no more tokens together.
-
-    >>> fitting(["12345678", "1234", "12345"], 3)
-    2
-    """
-    for count, text in enumerate(reversed(texts)):
-        tokens -= estimate_tokens(text)
-        if tokens < 0:
-            return count
-    return len(texts)

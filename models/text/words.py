@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 HEAD_CHARS = 4_000
@@ -90,6 +90,19 @@ def word_set(text: str) -> frozenset[str]:
 def estimate_tokens(content: str) -> int:
     """Tokens at about four characters each, rounded up."""
     return -(-len(content) // CHARS_PER_TOKEN)
+
+
+def latest_that_fit(items: Sequence[_T], room: int, size: Callable[[_T], int]) -> list[_T]:
+    """The last items that together take no more room, in their order.
+
+    >>> latest_that_fit(["12345678", "1234", "12345"], 3, estimate_tokens)
+    ['1234', '12345']
+    """
+    for count, item in enumerate(reversed(items)):
+        room -= size(item)
+        if room < 0:
+            return list(items[len(items) - count :])
+    return list(items)
 
 
 def utf8_bytes(content: str) -> int:

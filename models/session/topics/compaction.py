@@ -20,7 +20,7 @@ from models.session.topics.store import TopicStore
 from models.state.buffer import BufferedTurn
 from models.text.keywords import topics_of
 from models.text.summary import EXTRACTIVE, Passage, summarise
-from models.text.words import estimate_tokens, fold_text, words_of
+from models.text.words import estimate_tokens, fold_text, latest_that_fit, words_of
 
 SENTENCE_CHARS = 280
 """Longest sentence of a summary; bounds the state."""
@@ -144,14 +144,8 @@ def _with_matters(text: str, also: str, passages: Sequence[Passage], store: Topi
         for matter in [*said, *(each for each in _matters(passage.content, store.risky, _NAMED) if each not in named)]:
             matters.pop(matter, None)
             matters[matter] = None
-    room = store.policy.summary_also_chars
-    kept: list[str] = []
-    for matter in reversed(matters):
-        room -= len(matter) + 2
-        if room < 0:
-            break
-        kept.append(matter)
-    return f"{text}{_ALSO}{', '.join(reversed(kept))}." if kept else text
+    kept = latest_that_fit(list(matters), store.policy.summary_also_chars, lambda matter: len(matter) + 2)
+    return f"{text}{_ALSO}{', '.join(kept)}." if kept else text
 
 
 def _matters(text: str, risky: tuple[str, ...], most: int) -> list[str]:
