@@ -47,13 +47,12 @@ class UserTopics:
 
     def keep(self, session_id: str, news: list[KeptTopic], now: datetime) -> None:
         """Add what a session tells; beyond the policy's `most_topics` those of the lowest priority go."""
+        here = digest_of(session_id)
         for new in news:
             data = self._parts.get(_PREFIX + new.topic_id)
             known = UserTopic(structs.replace(new, messages=0, accesses=0)) if data is None else _decode(data)
-            sessions = {**known.sessions, (last := digest_of(session_id)): []}
-            sessions[last] = new.turns
+            sessions = {each: turns for each, turns in known.sessions.items() if each != here} | {here: new.turns}
             latest = list(sessions)
-            latest.append(latest.pop(latest.index(last)))
             kept = structs.replace(
                 new,
                 created_at=min(new.created_at, known.kept.created_at),
@@ -70,20 +69,20 @@ class UserTopics:
 
     def living(self, session_id: str, now: datetime) -> list[KeptTopic]:
         """Topics for a session, the highest priority first; what has faded is forgotten."""
-        living = []
+        living, here = [], digest_of(session_id)
         for worth, topic in self._ranked(now):
             if worth < self._policy.min_priority:
                 self._parts.drop(_PREFIX + topic.kept.topic_id)
             else:
-                last = [*topic.sessions][-1] == (here := digest_of(session_id))
-                words = {} if last else _NO_WORDS
+                words = {} if [*topic.sessions][-1] == here else _NO_WORDS
                 living.append(structs.replace(topic.kept, turns=topic.sessions.get(here, []), **words))
         return living[: self._policy.recalled]
 
     def erase(self, session_id: str) -> None:
         """Forget topics that a session had a part in: their embedding is made of what it said, too."""
+        gone = digest_of(session_id)
         for name in self._parts.names(_PREFIX):
-            if digest_of(session_id) in _decode(self._parts.get(name) or b"").sessions:
+            if gone in _decode(self._parts.get(name) or b"").sessions:
                 self._parts.drop(name)
 
     def _ranked(self, now: datetime) -> list[tuple[float, UserTopic]]:
