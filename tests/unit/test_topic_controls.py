@@ -141,6 +141,21 @@ def test_slower_summary_takes_the_place_of_the_extractive_one() -> None:
     assert "harbour pilot" in (compacted.summary or "")
 
 
+def test_a_slower_summary_is_no_list_of_matters() -> None:
+    """Whatever its words are, the next compaction takes it as sentences."""
+    talk = Talk()
+    talk.discuss(0, 13)
+    said = f"They wait. Also: {'the harbour pilot waits and ' * 20}"
+    talk.put(
+        TopicSummarised(
+            session_id="s", timestamp=NOON, topic_id=talk.active.topic_id, summary=said, summarised_by="model"
+        )
+    )
+    talk.discuss(0, 9)
+
+    assert "harbour pilot" in (talk.changes[-1].summary or "")
+
+
 def kept(messages: int) -> list[RestoredMessage]:
     """Messages as the archive has them, one a minute."""
     return [

@@ -115,9 +115,13 @@ def take_into_summary(store: TopicStore, slot: int, passages: Sequence[Passage])
     before = store.summary(slot)
     if before is not None and not passages:
         return before
-    text, also = ("", "") if before is None else before.text.partition(_ALSO)[::2]
+    earlier, also = list[Passage](), ""
+    if before is not None:
+        told = before.summarised_by != EXTRACTIVE  # then no matters stand behind it, whatever its words
+        text, also = (before.text, "") if told else before.text.partition(_ALSO)[::2]
+        earlier = [Passage(text, told=told)]
     made = summarise(
-        [*([Passage(text, told=before.summarised_by != EXTRACTIVE)] if before else ()), *passages],
+        [*earlier, *passages],
         sentences=store.policy.summary_sentences,
         sentence_chars=SENTENCE_CHARS,
         key_topics=0,
