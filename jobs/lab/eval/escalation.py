@@ -1,8 +1,9 @@
 """`turntide lab eval escalation`: the real fold over labelled dialogues, each judged by who has not seen its like."""
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib.resources import files
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,8 +98,9 @@ def judges_left_out(
     raise alerts. Not `by_family`, what else there is of the same hand is learnt from.
     """
     groups: dict[str, list[LabelledDialogue]] = {}
+    group_of = _group_of(by_family=by_family)
     for dialogue in dialogues:
-        groups.setdefault(dialogue.family if by_family else dialogue.source, []).append(dialogue)
+        groups.setdefault(group_of(dialogue), []).append(dialogue)
     for done, (name, group) in enumerate(sorted(groups.items())):
         progress(done, len(groups))
         model = trainer.model_without([name]) if by_family else trainer.model_without(sources=[name])
@@ -106,15 +108,22 @@ def judges_left_out(
     progress(len(groups), len(groups))
 
 
+def _group_of(*, by_family: bool) -> Callable[[LabelledDialogue], str]:
+    return attrgetter("family" if by_family else "source")
+
+
 def judge_left_out(
-    dialogues: Sequence[LabelledDialogue], trainer: Trainer, policy: Policy, progress: Progress, **options: bool
+    dialogues: Sequence[LabelledDialogue],
+    trainer: Trainer,
+    policy: Policy,
+    progress: Progress,
+    *,
+    by_family: bool = True,
 ) -> list[ScoredSession]:
-    """Each dialogue as `judges_left_out` has it, with its options."""
-    judged = []
-    by_family = options.get("by_family", True)
-    for group, judging in judges_left_out(dialogues, trainer, policy, progress, **options):
-        left_out = {each.family if by_family else each.source for each in group}
-        learnt = [each for each in trainer.dialogues if (each.family if by_family else each.source) not in left_out]
+    """Each dialogue as `judges_left_out` has it, and as a bag of words has it that learnt from the same."""
+    judged, group_of = [], _group_of(by_family=by_family)
+    for group, judging in judges_left_out(dialogues, trainer, policy, progress, by_family=by_family):
+        learnt = [each for each in trainer.dialogues if group_of(each) != group_of(group[0])]
         judged += [
             structs.replace(judge_dialogue(each, judging, trainer.embedder), bag_of_words=words)
             for each, words in zip(group, bag_of_words(learnt, group), strict=True)
@@ -212,7 +221,7 @@ def require_two(dialogues: Sequence[LabelledDialogue], *, by_family: bool = True
     Raises:
         ConfigurationError: There is one family alone, or one source; `instead` says what to do.
     """
-    groups = {each.family if by_family else each.source for each in dialogues}
+    groups = set(map(_group_of(by_family=by_family), dialogues))
     if len(groups) == 1:
         kind = "family" if by_family else "source"
         raise ConfigurationError(f"all dialogues are of one {kind}, {groups.pop()}: left out, none is left. {instead}")

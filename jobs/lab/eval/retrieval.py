@@ -69,9 +69,9 @@ class AskedQuestion(Struct, frozen=True):
     answers: Bools
     words: list[Place]
     formula: list[Place]
+    english: list[Place]
     sessions: list[str]
     query_ms: float
-    english: list[Place] = []
 
 
 async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy, progress: Progress) -> Figures:
@@ -120,8 +120,7 @@ async def ask_all(dialogues: Dialogues, embedder: Embedder, policy: Policy, prog
         )
         asked, english = list[AskedQuestion](), EnglishWords(dialogues.turns)
         for number, question in enumerate(dialogues.questions, 1):
-            by_english = english.search(question.user_id, question.text, max(DEPTHS))
-            asked.append(replace(await _asked(learned, formula, question), english=by_english))
+            asked.append(await _asked(learned, formula, english, question))
             progress(number, len(dialogues.questions))
     return asked
 
@@ -135,7 +134,9 @@ async def index_all(dialogues: Dialogues, embedder: Embedder) -> AsyncIterator[V
         yield store
 
 
-async def _asked(search: HybridSearch, formula: HybridSearch, question: LabelledQuestion) -> AskedQuestion:
+async def _asked(
+    search: HybridSearch, formula: HybridSearch, english: EnglishWords, question: LabelledQuestion
+) -> AskedQuestion:
     text, scope, most, began_s = question.text, Scope(user_id=question.user_id), max(DEPTHS), perf_counter()
     await search.turns(text, scope, most)
     query_ms = (perf_counter() - began_s) * 1_000
@@ -149,6 +150,7 @@ async def _asked(search: HybridSearch, formula: HybridSearch, question: Labelled
         np.array([_place(each.place) in question.evidence for each in found.turns], dtype=np.bool_),
         [_place(turn_of_key(key)) for key, _ in by_words],
         [(each.turn.session_id, each.turn.turn) for each in by_formula],
+        english.search(question.user_id, text, most),
         [session.session_id for session, _ in await search.sessions(text, scope, most)],
         query_ms,
     )

@@ -54,7 +54,7 @@ def answer(category: str, turns: list[int], wanted: set[int]) -> AskedQuestion:
     nothing = TurnCandidates([], StoreScores({}, {}, {}), [], [])
     sessions = list(dict.fromkeys(session for session, _ in places))
     return AskedQuestion(
-        question, nothing, np.zeros((0, 0)), np.zeros(0, np.bool_), places, [], sessions, float(len(turns))
+        question, nothing, np.zeros((0, 0)), np.zeros(0, np.bool_), places, [], [], sessions, float(len(turns))
     )
 
 
