@@ -12,6 +12,7 @@ What is left out of a training is left out by families.
 
 import gzip
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.resources.abc import Traversable
@@ -145,7 +146,7 @@ def read_labelled(file: Path | Traversable, kind: type[_Line], what: str, *, nam
     """
     try:
         data = gzip.decompress(file.read_bytes()) if file.name.endswith(".gz") else file.read_bytes()
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ConfigurationError(
             f"cannot read {file}: {getattr(error, 'strerror', None) or error}. Name a file of labelled {what}s."
         ) from error

@@ -94,7 +94,12 @@ def test_a_pool_teaches_by_families_of_both_labels(tmp_path: Path) -> None:
 
 
 def test_nothing_to_read_is_said(tmp_path: Path) -> None:
-    """No file, no dialogue in it, or one that comes twice."""
+    """No file, no dialogue in it, one that comes twice, or a packed file that is damaged or cut."""
+    packed = gzip.compress(line())
+    for damaged in (packed[:10] + b"\xff" + packed[11:], packed[:-9], b"plain"):
+        (tmp_path / "d.jsonl.gz").write_bytes(damaged)
+        with pytest.raises(ConfigurationError, match=r"cannot read .*d\.jsonl\.gz"):
+            read_dialogues(tmp_path / "d.jsonl.gz")
     with pytest.raises(ConfigurationError, match=r"cannot read .*missing\.jsonl: No such file"):
         read_dialogues(tmp_path / "missing.jsonl")
     for content, said in ((b"\n \n", "holds no dialogue"), (line() + b"\n" + line(), "line 2: session_id s comes")):
