@@ -9,7 +9,7 @@
 | a user comes back to a topic | its packed history is unpacked, all of it |
 | more than 20 topics | those whose priority is below 0.05 are evicted, the lowest first; never the active one |
 | more than 40 topics | the one with the lowest priority is evicted: of fresh topics none has faded |
-| two topics grown alike | become one when either is compacted: the older stays |
+| two topics grown alike | become one when either is compacted, where the policy says so: the older stays |
 
 **No thrashing.** While a topic stays active its history stays packed. Unpacked, it may grow by as many messages as a
 compaction packs (12 - 4) before it is compacted again; so between two unpackings of a topic lie at least eight messages
