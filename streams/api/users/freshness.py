@@ -67,6 +67,9 @@ class Freshness(NamedTuple):
         return cls(headers.get(_KNOWN) != "false", None if caught_up is None else caught_up == "true", language)
 
 
+Standing = tuple[Freshness, UserMemoryChanged | None]
+
+
 class MemoryProgress:
     """Compares what is indexed of turns with what is in users' memory.
 
@@ -89,7 +92,7 @@ class MemoryProgress:
         """
         return (await self.with_stats(app_id, user_id))[0]
 
-    async def with_stats(self, app_id: str | None, user_id: str) -> tuple[Freshness, UserMemoryChanged | None]:
+    async def with_stats(self, app_id: str | None, user_id: str) -> Standing:
         """Of a user's memory, and how far that is by the same reading; None if the caller may read of none.
 
         Raises:
@@ -104,16 +107,16 @@ class MemoryProgress:
         language = "" if stands is None else _understood(stands)
         return Freshness(bool(newest) or stands is not None, False if is_behind else at_end, language), stands
 
-    async def of_scope(self, scope: Scope, app_id: str | None) -> Freshness:
-        """Of what a search looks through.
+    async def of_scope(self, scope: Scope, app_id: str | None) -> Standing:
+        """Of what a search looks through; how far a user's memory is where it is that, across sessions.
 
         Raises:
             StoreUnavailable: The store does not answer.
         """
         if scope.user_id is not None and scope.session_id is None:
-            return await self.of_user(app_id, scope.user_id)
+            return await self.with_stats(app_id, scope.user_id)
         at_end = self._at_end()
-        return Freshness(bool(await self._turns.newest(scope.where(), 1, by="turn")), at_end)
+        return Freshness(bool(await self._turns.newest(scope.where(), 1, by="turn")), at_end), None
 
 
 def _understood(user: UserMemoryChanged) -> str:

@@ -25,7 +25,7 @@ from models.retrieval.lexical import by_question
 from streams.api.answers import answered
 from streams.api.apps.context import AppContext
 from streams.api.sessions.turns import Waiting, is_visible, session_of
-from streams.api.users.freshness import HEADERS, Freshness, MemoryProgress
+from streams.api.users.freshness import HEADERS, MemoryProgress, Standing
 from streams.api.users.messages import (
     After,
     AssembleContext,
@@ -74,7 +74,6 @@ class _OfAnApp(Protocol):
 
 
 _Record = TypeVar("_Record", bound=_OfAnApp)
-_Standing = tuple[Freshness, UserMemoryChanged | None]
 
 
 def _mode(stands: UserMemoryChanged | None) -> MemoryMode:
@@ -252,8 +251,9 @@ class MemoryReader:
         if body.session_id is not None:
             apps = ((await session_of(self._turns, body.session_id, body.app_id)).app_id,)
         scope = Scope(apps, body.user_id, body.session_id, between(body.since, body.until))
-        fresh = (await self._progress.of_scope(scope, asked_by.app_of(body.app_id)))._asdict()
-        if await self._is_off(body, asked_by):
+        standing, stands = await self._progress.of_scope(scope, asked_by.app_of(body.app_id))
+        fresh = standing._asdict()
+        if _mode(stands) is MemoryMode.OFF:
             return Found(**fresh)
         if body.kind == "episodes":
             ranked = await self._search.episodes(body.query, scope, body.top_k)
@@ -331,13 +331,6 @@ class MemoryReader:
 
     # --- parts
 
-    async def _is_off(self, body: SearchMemory, asked_by: Caller) -> bool:
-        """Whether it is a user's memory that is searched, across sessions, and it is off."""
-        if body.user_id is None or body.session_id is not None:
-            return False
-        stats = await self._users.stats(asked_by.app_of(body.app_id), body.user_id)
-        return _mode(stats) is MemoryMode.OFF
-
     async def _wait(self, after: After | None, app_id: str | None) -> None:
         if after is not None:
             extend_deadline(after.timeout_ms / 1_000)  # what a caller waits for is none of the time an answer may take
@@ -355,7 +348,7 @@ class MemoryReader:
         return [episode_answer(episode, distance) for episode, distance in mine]
 
     async def _conversation(
-        self, whose: _Whose, session_id: str | None, last: int, standing: Awaitable[_Standing]
+        self, whose: _Whose, session_id: str | None, last: int, standing: Awaitable[Standing]
     ) -> list[TurnAnswer]:
         """The last turns of the session or, without one, of the user; never another user's."""
         if last == 0:
