@@ -122,7 +122,7 @@ class FactRoutes:
         self, asked: OfFact, kind: type[FactCommand], *, begins: bool, **fields: Any
     ) -> CommandResult | Accepted[PendingDeed] | None:
         """What came of a command; None: nothing is known of the user, and nothing is begun."""
-        app_id = _app_of(asked)
+        app_id = app_of(asked)
         if not begins and await self._users.stats(app_id, asked.user_id) is None:
             return None
         command: FactCommand = kind(
@@ -142,12 +142,12 @@ class FactRoutes:
         return Accepted(PendingDeed(success=False, pending=True, request_id=command.request_id, hint=hint))
 
     async def _shown(self, asked: OfFact) -> FactAnswer | None:
-        found = await self._users.facts(_app_of(asked), asked.user_id, category=asked.category)
+        found = await self._users.facts(app_of(asked), asked.user_id, category=asked.category)
         return next((answered(FactAnswer, each) for each in found if each.key == asked.key), None)
 
 
-def _app_of(asked: OfFact) -> str:
-    """App of the user; the audit notes it.
+def app_of(asked: OfUser) -> str:
+    """App of a user whose memory is to change; the audit notes it.
 
     Raises:
         Problem: 403, another tenant's app.

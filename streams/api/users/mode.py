@@ -20,8 +20,8 @@ from models.events.base import CommandResult
 from models.events.user import MemoryMode, MemoryModeSet, UserDeed
 from streams.api.apps.messages import now_utc
 from streams.api.commands import Commands
+from streams.api.users.facts import app_of
 from streams.api.users.messages import OfUser
-from streams.http.audit import note_ids
 from streams.http.route import Group
 from streams.http.security import caller
 from streams.settings.http import TokenRole
@@ -77,10 +77,8 @@ class ModeRoutes:
         Raises:
             Problem: 403 another tenant's app; 503 this role takes no commands.
         """
-        app_id = caller().app_meant(asked.app_id)
-        note_ids({"app_id": app_id}.get)
         ids: dict[str, Any] = {
-            "app_id": app_id,
+            "app_id": app_of(asked),
             "user_id": asked.user_id,
             "timestamp": self._now(),
             "by": caller().name,
