@@ -1,4 +1,4 @@
-"""Answers to the requests of folds: summaries of episodes and segments, and the dispatch of every kind of request.
+"""Answers to the requests of folds: summaries of episodes, segments, topics, and the dispatch of all kinds of request.
 
 The extractive summary always serves; a language model's replaces it where one is configured and answers.
 """
@@ -29,6 +29,7 @@ from models.events import (
 from models.events.base import RequestedTurn, Role
 from models.events.user import MOST_SUMMARY_CHARS
 from models.policy import Policy
+from models.state.entity import same_fields
 from models.text.summary import EXTRACTIVE, Passage
 from models.user.fold import summarise_episode
 from streams.inference.llm_answers import Llm, answer_of
@@ -122,6 +123,7 @@ Answerers = Mapping[type[Request], Callable[[Any], Awaitable[Reply | None]]]
 
 
 _OfASpace = TypeVar("_OfASpace", MemoryProposed, CompactionDecided)
+_OfASession = TypeVar("_OfASession", SegmentSummarised, TopicSummarised)
 
 
 def answerers(summariser: Summariser, extractor: FactExtractor | None, writer: MemoryWriter) -> Answerers:
@@ -131,8 +133,8 @@ def answerers(summariser: Summariser, extractor: FactExtractor | None, writer: M
         FactsRequested: partial(_facts, extractor),
         MemoryRequested: partial(_of_a_space, writer.propose),
         CompactionRequested: partial(_of_a_space, writer.decide),
-        SegmentRequested: partial(_segment, summariser),
-        TopicSummaryRequested: partial(_topic, summariser),
+        SegmentRequested: partial(_better, summariser, "segment", SegmentSummarised),
+        TopicSummaryRequested: partial(_better, summariser, "topic", TopicSummarised),
     }
 
 
@@ -151,45 +153,25 @@ async def _episode(summariser: Summariser, request: EpisodeRequested) -> Episode
     )
 
 
-async def better(summariser: Summariser, turns: Sequence[RequestedTurn], task: str) -> Summarised | None:
-    """A summary where whoever asks has the extractive one already; None: that one stands."""
+async def _better(
+    summariser: Summariser, task: str, kind: type[_OfASession], request: SegmentRequested | TopicSummaryRequested
+) -> _OfASession | None:
+    """A summary where the session has the extractive one already; None: that one stands."""
+    turns = list(request.turns)
+    if isinstance(request, TopicSummaryRequested) and request.summary:
+        turns.insert(0, RequestedTurn(Role.SYSTEM, f"Summary so far: {request.summary}"))
     made = await summariser.summarise(turns, task)
     if made.summarised_by == EXTRACTIVE:
         _count("extractive")
         return None
     _count("answered")
-    return made
-
-
-async def _segment(summariser: Summariser, request: SegmentRequested) -> SegmentSummarised | None:
-    made = await better(summariser, request.turns, "segment")
-    if made is None:
-        return None
-    return SegmentSummarised(
+    return kind(
         session_id=request.session_id,
         app_id=request.app_id,
         timestamp=request.timestamp,
-        first_turn=request.first_turn,
-        last_turn=request.last_turn,
         summary=made.text,
         summarised_by=made.summarised_by,
-        ended_at=request.ended_at,
-    )
-
-
-async def _topic(summariser: Summariser, request: TopicSummaryRequested) -> TopicSummarised | None:
-    before = [RequestedTurn(Role.SYSTEM, f"Summary so far: {request.summary}")] if request.summary else []
-    made = await better(summariser, [*before, *request.turns], "topic")
-    if made is None:
-        return None
-    return TopicSummarised(
-        session_id=request.session_id,
-        app_id=request.app_id,
-        timestamp=request.timestamp,
-        topic_id=request.topic_id,
-        packed=request.packed,
-        summary=made.text,
-        summarised_by=made.summarised_by,
+        **same_fields(request, kind, "summary"),
     )
 
 
