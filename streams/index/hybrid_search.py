@@ -155,9 +155,7 @@ class HybridSearch:
         best = fusion.carried(found, average, self._policy)
         read, wanted = list[tuple[CarriedTurn, Payload]](), max(top_k, self._policy.reranked)
         # Some places beside a turn that was found are empty: a session has an end.
-        while part := list(
-            islice(best, wanted - len(read) + self._policy.neighbour_reach if len(read) < wanted else 0)
-        ):
+        while (short := wanted - len(read)) > 0 and (part := list(islice(best, short + self._policy.neighbour_reach))):
             keys = [turn_key(*each.place) for each in part]
             payloads = await self._store.read(TURNS.name, keys, where=scope.turns())
             read += [(each, payloads[key]) for each, key in zip(part, keys, strict=True) if key in payloads]

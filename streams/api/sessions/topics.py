@@ -196,9 +196,11 @@ class TopicReader:
     async def _archived(self, topic: RememberedTopic) -> dict[tuple[str, int], TimedMessage]:
         """What the archive has of a topic, by session and turn; nothing where there is none."""
         found: dict[tuple[str, int], TimedMessage] = {}
-        for part in await self._memory.parts(topic) if self._archive is not None else ():
+        if self._archive is None:
+            return found
+        for part in await self._memory.parts(topic):
             session = SessionName(part.app_id, part.session_id)
-            for each in await self._archive.of_topic(session, part.topic_id) or ():  # type: ignore[union-attr]
+            for each in await self._archive.of_topic(session, part.topic_id) or ():
                 found[part.session_id, each.turn] = _timed(each, self._shown)
         return found
 
