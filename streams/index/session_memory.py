@@ -243,6 +243,11 @@ class TopicMemory:
 
     async def topics(self, session: SessionName) -> IndexedTopics:
         """The session's topics; none for a session without events."""
+        found = await self._kept(session)
+        return found._replace(kept=await asyncio.gather(*map(self._whole, found.kept)))
+
+    async def _kept(self, session: SessionName) -> IndexedTopics:
+        """They, with what the session itself has of each."""
         newest = await TOPICS.latest(self._store, _of(session), 1)
         if not newest or newest[0].session_topics == 0:
             return IndexedTopics([], _LARGEST_OFFSET)
@@ -252,7 +257,6 @@ class TopicMemory:
         active = next((n for n, topic in enumerate(kept) if topic.active), None)
         if active is not None:
             kept[active] = await self._with_turns_after(kept[active], newest[0].turn)
-        kept = await asyncio.gather(*map(self._whole, kept))
         return IndexedTopics(sorted(kept, key=lambda topic: topic.last_active_at, reverse=True), since)
 
     async def gone(self, session: SessionName, found: IndexedTopics, limit: int) -> list[RememberedTopic]:
@@ -263,10 +267,9 @@ class TopicMemory:
 
     async def topic(self, session: SessionName, topic_id: str | None = None) -> RememberedTopic | None:
         """One topic, kept or not, or the active one; None if there is none."""
-        found = await self.topics(session)
-        for topic in found.kept:
+        for topic in (await self._kept(session)).kept:
             if topic.active if topic_id is None else topic.topic_id == topic_id:
-                return topic
+                return await self._whole(topic)
         if topic_id is None:
             return None
         gone = await TOPICS.latest(self._store, {**_of(session), "topic_id": topic_id}, 1)
@@ -288,12 +291,12 @@ class TopicMemory:
             where |= {"kept": 1, "event_offset": (found.since, _LARGEST_OFFSET)}
         kept = {topic.topic_id: topic for topic in found.kept}
         # How long the active topic goes on, its point does not say.
-        most = top_k if between is ALWAYS else self._keep_turns
+        most = top_k if between == ALWAYS else self._keep_turns
         near = await TOPICS.nearest(self._store, self._embedder, query, where, most)
         if came_back := [topic for topic in found.kept if topic.recalled_messages]:
             ids = tuple(topic.topic_id for topic in came_back)
             elsewhere: Where = {"app_id": came_back[0].app_id, "user_id": came_back[0].user_id, "topic_id": ids}
-            near += await TOPICS.nearest(self._store, self._embedder, query, elsewhere, most)
+            near += await TOPICS.nearest(self._store, self._embedder, query, elsewhere, self._keep_turns)
         best: dict[str, RememberedTopic] = {}
         for topic, score in sorted(near, key=lambda hit: -hit[1]):
             told = kept.get(topic.topic_id) or _as_gone(topic)
