@@ -32,7 +32,6 @@ from models.events import (
     session_key,
 )
 from models.events.topics import Topic
-from models.retrieval.lexical import date_words
 from models.retrieval.relevance import Findable, rendered, searched_text
 from models.wire.codec import decode_output
 from streams.index.event_points import Collection, milliseconds, point_key
@@ -99,10 +98,6 @@ def turn_of_key(key: str) -> tuple[SessionName, int]:
     return _session_of(session), int(turn)
 
 
-def _dated(time: datetime, *said: str) -> str:
-    return " ".join([*said, date_words(time)])
-
-
 def permille(ratio: float) -> int:
     """A ratio as an integer, which every store compares exactly; what is larger than 1 counts as 1."""
     return round(min(max(ratio, -1.0), 1.0) * 1_000_000) // 1_000
@@ -115,7 +110,8 @@ TURNS = Collection(
     filters={"event_time_ms": lambda turn: milliseconds(turn.timestamp)},
     without=("metadata", "type", "similarity"),
     text=lambda turn: turn.content,
-    words=lambda turn: f"{turn.content}\n{date_words(turn.timestamp)}",
+    words=lambda turn: turn.content,
+    dated=lambda turn: turn.timestamp,
 )
 CORRECTIONS = Collection(
     "corrections",
@@ -144,7 +140,8 @@ EPISODES = Collection(
     filters={"turn": lambda episode: episode.first_turn},
     without=("embedding",),
     text=lambda episode: episode.summary,  # where none of its turns is at hand
-    words=lambda episode: _dated(episode.started_at, episode.summary, *episode.key_topics),
+    words=lambda episode: " ".join([episode.summary, *episode.key_topics]),
+    dated=lambda episode: episode.started_at,
     erased_by=("user_id", "app_id", "turn"),
 )
 FACTS = Collection(
@@ -173,7 +170,8 @@ MEMORIES = Collection(
     kept_as={"app_id": "owner_app_id", "user_id": "said_by"},
     missing={"active": True, "cause": "created"},
     text=lambda memory: memory.content,
-    words=lambda memory: _dated(memory.created_at, memory.content, *memory.tags),
+    words=lambda memory: " ".join([memory.content, *memory.tags]),
+    dated=lambda memory: memory.created_at,
     erased_by=("owner_key",),
 )
 SPACES = Collection("spaces", AppMemoriesChanged, filters={"user_id": owner_of}, without=("session_id",))
@@ -192,12 +190,16 @@ def item_text(event: ProjectItemChanged) -> str:
 
 
 def _item_words(event: ProjectItemChanged) -> str:
-    """Its words, and the day of which it speaks."""
+    item = item_of(event)
+    return searched_text(item) if isinstance(item, Findable) else ""
+
+
+def _item_day(event: ProjectItemChanged) -> datetime | None:
+    """Of which it speaks."""
     item = item_of(event)
     if not isinstance(item, Findable):
-        return ""
-    day = item.valid_from if isinstance(item, ProjectMemory) else item.started_at
-    return f"{searched_text(item)}\n{date_words(day)}"
+        return None
+    return item.valid_from if isinstance(item, ProjectMemory) else item.started_at
 
 
 def _importance(event: ProjectItemChanged) -> PayloadValue:
@@ -221,12 +223,13 @@ PROJECT_ITEMS = Collection(
     kept_as={"user_id": "said_by"},  # a project is nobody's own: who is forgotten is found by the sessions
     text=item_text,
     words=_item_words,
+    dated=_item_day,
     erased_by=("app_id", "owner_key", "kind", "slot"),
     aside=lambda payload: payload["owner_key"] == PROJECT_STATS,
 )
 """What went stays as a point without text and without names (`active` 0), so that readers who hold a view of the
 project hear of it; it goes when its slot is taken."""
-PROJECT_PARTS = replace(PROJECT_ITEMS, name="projects", text=None, words=None)
+PROJECT_PARTS = replace(PROJECT_ITEMS, name="projects", text=None, words=None, dated=None)
 """Items that only filters find; beside them …"""
 PROJECTS = Collection(
     "projects",

@@ -16,9 +16,9 @@ have their whole event as JSON in one field.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -29,7 +29,7 @@ from msgspec.structs import fields
 
 from models.events import OutputEvent, SessionName
 from models.events.fields import named_in
-from models.retrieval.lexical import SparseVector, document_vector
+from models.retrieval.lexical import SparseVector, date_words, terms, weights_of
 from models.text.language import language_of
 from models.wire.envelope import key_of
 from streams.ports import Embedder, PayloadValue, Point, Vectors, VectorStore, Where
@@ -131,6 +131,11 @@ def _written(value: Any) -> PayloadValue:
     return msgspec.json.encode(value).decode()
 
 
+@lru_cache(maxsize=64)
+def _terms_of_day(day: date) -> list[int]:
+    return terms(date_words(datetime.combine(day, time(), UTC)))
+
+
 @dataclass(frozen=True, eq=False)
 class Collection(Generic[_Event]):
     """A collection of points, each of which is an event.
@@ -145,6 +150,7 @@ class Collection(Generic[_Event]):
         missing: What is read of fields that are not there and of which nothing is empty.
         text: What an event is embedded by; None: its vector is zero.
         words: What it is found by beside its meaning; None for nothing.
+        dated: The day by whose name it is found, too, which is English in every language.
         erased_by: Fields of the payload by which a point is removed that names an erased session; none: its own session
             is all that it names, see `by_session`.
         aside: Whether a payload is no such event, and names nobody; None: all are.
@@ -159,6 +165,7 @@ class Collection(Generic[_Event]):
     missing: Mapping[str, PayloadValue] = field(default_factory=dict)
     text: Callable[[Any], str] | None = None
     words: Callable[[Any], str] | None = None
+    dated: Callable[[Any], datetime | None] | None = None
     erased_by: tuple[str, ...] = ()
     aside: Callable[[Payload], bool] | None = None
 
@@ -190,11 +197,19 @@ class Collection(Generic[_Event]):
         words = self.found_by(event) if words is None else words
         return Point(key or self.key(event), vector, {**payload, **(extra or {})}, words)
 
-    def found_by(self, event: Struct) -> SparseVector | None:
-        """Terms of an event, by the language that it is in; None where it is not found by words."""
+    def found_by(self, event: Struct, own: Sequence[int] | None = None) -> SparseVector | None:
+        """Terms of an event, by the language that it is in, and of its day; None where it is not found by words.
+
+        Args:
+            event: The event.
+            own: Terms of its words, where they are known already.
+        """
         if self.words is None:
             return None
-        return document_vector(self.words(event), language_of("" if self.text is None else self.text(event)))
+        if own is None:
+            own = terms(self.words(event), language_of("" if self.text is None else self.text(event)))
+        day = None if self.dated is None else self.dated(event)
+        return weights_of(own if day is None else [*own, *_terms_of_day(day.astimezone(UTC).date())])
 
     def event_of(self, payload: Payload) -> _Event:
         """The event of a point."""

@@ -1,13 +1,11 @@
 """Fields of a turn's point that the ranker reads: made when the turn is indexed, not for every question."""
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, time
-from functools import lru_cache
 
 from models.events import Turn
 from models.retrieval.event_times import DayInterval, event_interval
 from models.retrieval.fusion import Place
-from models.retrieval.lexical import date_words, terms, terms_of, weights_of, words_in
+from models.retrieval.lexical import terms_of, words_in
 from models.retrieval.ranker import CandidateTurn
 from models.retrieval.traits import TurnTraits, speaker_of, traits_of
 from models.text.language import language_of
@@ -22,15 +20,10 @@ _DAY_MS = 86_400_000
 def turn_point(turn: Turn, offset: int | None, vector: Vectors, extra: Payload | None = None) -> Point:
     """The point of a turn, whose text is cut into words once. See `Collection.point`."""
     words, language = words_in(turn.content), language_of(turn.content)
-    found_by = weights_of([*terms_of(words, language), *_terms_of_day(turn.timestamp.astimezone(UTC).date())])
+    found_by = TURNS.found_by(turn, terms_of(words, language))
     return TURNS.point(
         turn, offset, vector, extra={**_trait_fields(turn, words, language), **(extra or {})}, words=found_by
     )
-
-
-@lru_cache(maxsize=64)
-def _terms_of_day(day: date) -> list[int]:
-    return terms(date_words(datetime.combine(day, time(), UTC)))
 
 
 def _trait_fields(turn: Turn, words: Sequence[str], language: str) -> Payload:

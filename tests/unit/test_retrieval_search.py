@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from qdrant_client import AsyncQdrantClient
 
 from models.events import EpisodeCompressed, SessionName, Turn
-from models.retrieval.lexical import document_vector
+from models.retrieval.lexical import terms
 from models.retrieval.traits import traits_of
+from models.text.language import language_of
 from streams.index.between import Between
 from streams.index.collections import TURNS
 from streams.index.hybrid_search import HybridSearch, Scope
@@ -95,11 +96,13 @@ async def test_an_answer_is_found_beside_its_question(memory: Searched) -> None:
     assert ("s", 5) in await memory.found("Which telescope for the Perseids?")
 
 
-@pytest.mark.parametrize("content", ["Anna: Did you see Bob's boat in May?", "", "日本語 tea " * 500])
+@pytest.mark.parametrize(
+    "content", ["Anna: Did you see Bob's boat in May?", "Wie komme ich zum Bahnhof?", "", "日本語 tea " * 500]
+)
 def test_words_are_cut_once_and_are_the_same(content: str) -> None:
-    """A point that is made when a turn is indexed has the words and traits of one that is made of its text alone."""
-    point = turn_point(turn(7, content), None, np.zeros(2, np.float32))
-    words = document_vector(TURNS.words(turn(7, content))) if TURNS.words else None
+    """A point that is made when a turn is indexed has the words and traits of one that is made anew, the day's too."""
+    point = turn_point(turn(7, content, day=60), None, np.zeros(2, np.float32))
+    words = TURNS.found_by(turn(7, content, day=60))
 
     assert point.lexical is not None
     assert words is not None
@@ -107,7 +110,8 @@ def test_words_are_cut_once_and_are_the_same(content: str) -> None:
         words.indices.tolist(),
         words.values.tolist(),
     )
-    assert point.payload["traits"] == traits_of(content).packed()
+    assert {*terms("7 July 2023")} <= {*words.indices.tolist()}
+    assert point.payload["traits"] == traits_of(content, language=language_of(content)).packed()
 
 
 async def test_dates_find_what_was_said_then(memory: Searched) -> None:

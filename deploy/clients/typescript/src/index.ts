@@ -224,7 +224,7 @@ export class Memory {
 
   /** Have a user's memory learn and be read (`active`), be only read, or neither. What it has stays: `forget` removes it. */
   async setMemoryMode(userId: string, mode: "active" | "read_only" | "off"): Promise<{ changed: boolean }> {
-    return this.#ask("PUT", `/v1/users/${encodeURIComponent(userId)}/mode`, { query: {}, body: { mode } });
+    return this.#ask("PUT", `/v1/users/${part(userId)}/mode`, { query: {}, body: { mode } });
   }
 
   /** Have a user or a session erased everywhere, for good; `wait` returns only when that is proved. */
