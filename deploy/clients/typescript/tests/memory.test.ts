@@ -57,6 +57,14 @@ test("facts are corrected", async () => {
   assert.deepEqual((await memory.facts("u-1")).map((fact) => fact.value), ["Bergen"]);
 });
 
+test("a memory is switched off", async () => {
+  const memory = memoryOf();
+  await memory.add(said, { userId: "a/b ..", wait: "visible" });
+
+  assert.ok((await memory.setMemoryMode("a/b ..", "off")).changed);
+  assert.deepEqual((await memory.context("Who am I?", { userId: "a/b .." })).facts, []);
+});
+
 test("what is wrong is said", async () => {
   const memory = memoryOf();
   const refused = (error: unknown) => error instanceof ApiError && error.status === 422 && error.errors[0]?.field === "top_k";
