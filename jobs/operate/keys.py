@@ -9,7 +9,8 @@ from jobs.cli import examples, group
 from jobs.shared.options import OutputOption, YesOption
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
-from streams.encryption.keyring import ErasedKey, Keyring, WrappedKey, keyring_of, wrapper_of
+from streams.encryption.keyring import ErasedKey, Keyring, WrappedKey, keyring_of
+from streams.encryption.wrapping import wrapper_of
 from streams.settings import load_settings
 from streams.settings.encryption import EncryptionSettings
 

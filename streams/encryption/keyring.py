@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from models.errors import ConfigurationError
 from streams.encryption.tokens import ID_BYTES, DataKey
+from streams.encryption.wrapping import wrapper_of
 from streams.ports import KeyWrapper
 from streams.settings import Settings, load_settings
 from streams.settings.encryption import EncryptionSettings
@@ -211,33 +212,6 @@ def _write(path: Path, file: _File) -> None:
             old.write(bytes(os.fstat(old.fileno()).st_size))
             old.flush()
             os.fsync(old.fileno())
-
-
-def wrapper_of(settings: EncryptionSettings) -> KeyWrapper:
-    """What wraps the keys.
-
-    Raises:
-        ConfigurationError: Nothing is named, or the extra is missing.
-    """
-    if settings.vault_url is not None:
-        if settings.vault_token is None:
-            raise ConfigurationError("encryption.vault_url is set: set encryption.vault_token too")
-        from streams.encryption.vault import VaultTransit  # noqa: PLC0415 - one or the other
-
-        return VaultTransit(settings.vault_url, settings.vault_token, settings.vault_key)
-    named = [key.get_secret_value() for key in (settings.master_key, settings.previous_master_key) if key is not None]
-    if settings.master_key is None:
-        raise ConfigurationError(
-            "encryption.keyring is set: set encryption.master_key (`openssl rand -base64 32`) or encryption.vault_url"
-        )
-    from streams.encryption.master_key import MasterKey  # noqa: PLC0415 - likewise
-
-    try:
-        return MasterKey(named)
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            "encryption needs the package `cryptography`: install `turntide[encryption]`"
-        ) from error
 
 
 _KNOWN: dict[Path, Keyring] = {}

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from streams.encryption.keyring import Keyring, wrapper_of
+from streams.encryption.keyring import Keyring
+from streams.encryption.wrapping import wrapper_of
 from streams.settings.encryption import EncryptionSettings
 
 MASTER_KEY = b64encode(bytes(range(32))).decode()

@@ -14,8 +14,9 @@ from models.entities import TOPIC_OF, carried_by
 from models.errors import ConfigurationError, RecoveryFailed
 from models.events.topics import DEAD_LETTERS, PROFILES, TURNS, Topic
 from models.wire.envelope import tag_of
-from streams.encryption.keyring import Keyring, Sealer, keyring_of, wrapper_of
+from streams.encryption.keyring import Keyring, Sealer, keyring_of
 from streams.encryption.records import HEADER, RecordSealer, opened, record_sealer_of
+from streams.encryption.wrapping import wrapper_of
 from streams.kafka.producer import Record
 from streams.settings import Settings
 from streams.settings.encryption import EncryptionSettings
