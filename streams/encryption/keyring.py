@@ -164,7 +164,12 @@ class Keyring:
         self._change(lambda file: msgspec.structs.replace(file, keys=tuple(map(rewrapped, file.keys))))
 
     def erase(self, app_id: str, lost: str = "") -> list[ErasedKey]:
-        """Erase the keys of an app for good, or note the id of one that was lost; gives them, none if it had none."""
+        """Erase the keys of an app for good, or note the id of one that was lost; gives them, none if it had none.
+
+        Raises:
+            ConfigurationError: What is said to be lost is no id of a key, or one that the file has.
+        """
+        lost = lost and self._lost_id(lost)
         now, gone = datetime.now(UTC), list[ErasedKey]()
 
         def without(file: _File) -> _File:
@@ -175,6 +180,18 @@ class Keyring:
 
         self._change(without)
         return gone
+
+    def _lost_id(self, said: str) -> str:
+        try:
+            key_id = bytes.fromhex(said)
+        except ValueError:
+            key_id = b""
+        if len(key_id) != ID_BYTES:
+            raise ConfigurationError(f"{said} is no id of a key: it has {2 * ID_BYTES} digits, as the error names it")
+        self.refresh()
+        if self.holds(key_id):
+            raise ConfigurationError(f"key {said} is not lost: see `turntide ops keys list`; --app erases an app's keys")
+        return key_id.hex()
 
     def _with_new(self, file: _File, app_id: str) -> _File:
         return msgspec.structs.replace(file, keys=(*file.keys, _made(self._wrapper, app_id)))

@@ -220,6 +220,17 @@ def test_a_key_that_is_missing_stops_the_reader_until_it_is_said_to_be_lost(sett
     assert read(TURNS, foreign) == []
 
 
+@pytest.mark.parametrize("said", ["turntide", "ab", "", "own"], ids=["no digits", "too short", "nothing", "held"])
+def test_only_a_key_that_is_missing_is_lost(settings: Settings, tmp_path: Path, said: str) -> None:
+    """A slip, or the key of what belongs to no app, must not make the keyring one that no role can read."""
+    held = ring(settings)
+    before = (tmp_path / "keys.json").read_bytes()
+
+    with pytest.raises(ConfigurationError, match="no id of a key|is not lost"):
+        held.erase("", lost=held.keys[0].id if said == "own" else said or " ")
+    assert (tmp_path / "keys.json").read_bytes() == before
+
+
 def test_doctor_warns_of_a_keyring_that_is_backed_up_with_the_data(settings: Settings, tmp_path: Path) -> None:
     """A backup with its keys cannot be made unreadable."""
     beside = check_encryption(settings)
