@@ -224,6 +224,11 @@ def _write(path: Path, file: _File) -> None:
         os.fsync(new.fileno())
     old = path.open("r+b") if path.exists() else None
     beginning.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # else a power cut could take a key back that something is sealed with
+    finally:
+        os.close(folder)
     if old is not None:
         with old:
             old.write(bytes(os.fstat(old.fileno()).st_size))
