@@ -60,12 +60,9 @@ class ArchivedTurns:
         """
 
         def read(lake: DuckDBPyConnection) -> list[ArchivedTurn]:
-            from streams.archive.sealing import ERASED, opened_value  # noqa: PLC0415 - likewise
+            from streams.archive.inputs import rows_of  # noqa: PLC0415 - likewise
 
-            found = lake.execute(_SQL, [*session, first, limit])
-            names = [column[0] for column in found.description or ()]
-            rows = [dict(zip(names, opened_value(row), strict=True)) for row in found.fetchall()]
-            return [_turn(session, row) for row in rows if row["content"] != ERASED]
+            return [_turn(session, row) for row in rows_of(lake, _SQL, [*session, first, limit])]
 
         return await self._reading(read)
 

@@ -75,10 +75,11 @@ def _placed(lake: duckdb.DuckDBPyConnection, rows: str, places: str) -> Iterator
         f"SELECT * REPLACE (epoch_us(timestamp) AS timestamp, epoch_us(appended_at) AS appended_at) "
         f"FROM {rows} WHERE {places} ORDER BY kafka_partition, kafka_offset"
     )
-    return ({**row, "place": (row["kafka_partition"], row["kafka_offset"])} for row in _rows(lake, sql))
+    return ({**row, "place": (row["kafka_partition"], row["kafka_offset"])} for row in rows_of(lake, sql))
 
 
-def _rows(lake: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] = ()) -> Iterator[_Row]:
+def rows_of(lake: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any] = ()) -> Iterator[_Row]:
+    """What is found, as it was written; turns whose key was erased are left out."""
     found = lake.execute(sql, parameters)
     names = [column[0] for column in found.description or ()]
     while rows := found.fetchmany(_ROWS):
@@ -117,7 +118,7 @@ def archived_changes(lake: duckdb.DuckDBPyConnection, alert_id: str) -> list[Ale
         f"WHERE (app_id, session_id) IN (SELECT app_id, session_id FROM {table} WHERE alert_id = ?) "
         "ORDER BY kafka_partition, kafka_offset"
     )
-    return [_change(row) for row in _rows(lake, sql, [alert_id])]
+    return [_change(row) for row in rows_of(lake, sql, [alert_id])]
 
 
 def _change(row: _Row) -> AlertChanged:
@@ -186,7 +187,7 @@ def apps_of(lake: duckdb.DuckDBPyConnection, session_id: str) -> list[str]:
 
 def topics_of(lake: duckdb.DuckDBPyConnection, session: SessionName) -> list[ArchivedTopic]:
     """Every topic that the session ever had, the latest active first."""
-    return [ArchivedTopic(**row) for row in _rows(lake, QUERIES["topics"], session)]
+    return [ArchivedTopic(**row) for row in rows_of(lake, QUERIES["topics"], session)]
 
 
 def messages_of(lake: duckdb.DuckDBPyConnection, session: SessionName, topic_id: str) -> list[ArchivedMessage]:
@@ -194,7 +195,7 @@ def messages_of(lake: duckdb.DuckDBPyConnection, session: SessionName, topic_id:
     ids = _with_merged(lake, session, topic_id)
     return [
         ArchivedMessage(**{**row, "role": Role(row["role"]), "content": bytes(row["content"]).decode()})
-        for row in _rows(lake, QUERIES["messages"], [*session, *session, ids])
+        for row in rows_of(lake, QUERIES["messages"], [*session, *session, ids])
     ]
 
 
