@@ -132,7 +132,6 @@ def _folds_with(settings: Settings) -> str:
 
 @cache
 def _loaded(name: str) -> Embedder:
-    load_detector()  # whoever embeds what is said tells its language, too
     return local_embedder(name)()
 
 
@@ -262,6 +261,7 @@ async def run_sessions(settings: Settings, stop: asyncio.Event) -> None:
     from streams.roles.sessions import SessionsRole  # noqa: PLC0415
 
     embedder = stream_embedder_of(settings)
+    load_detector()
     scorer = scorer_of(settings, embedder)
     file = None if isinstance(scorer, RuleScorer) else scorer.file
     role = SessionsRole(settings, policy_of(settings), embedder, scorer, scorer_file=file)
@@ -322,6 +322,7 @@ async def _serving(settings: Settings, role: str) -> AsyncIterator[tuple[Embedde
     from streams.roles.gateway import taking_turns  # noqa: PLC0415
 
     embedder, commands = embedder_of(settings), KafkaCommands(settings)
+    load_detector()
     store = await finished_store_of(settings, embedder)
     live = LivePage(settings, commands) if settings.live.enabled else None
     erasures, gateway = KafkaEraseRequests(settings), Gateway(settings, policy_of(settings))
