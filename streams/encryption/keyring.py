@@ -190,7 +190,9 @@ class Keyring:
             raise ConfigurationError(f"{said} is no id of a key: it has {2 * ID_BYTES} digits, as the error names it")
         self.refresh()
         if self.holds(key_id):
-            raise ConfigurationError(f"key {said} is not lost: see `turntide ops keys list`; --app erases an app's keys")
+            raise ConfigurationError(
+                f"key {said} is not lost: see `turntide ops keys list`; --app erases an app's keys"
+            )
         return key_id.hex()
 
     def _with_new(self, file: _File, app_id: str) -> _File:

@@ -230,7 +230,7 @@ def test_only_a_key_that_is_missing_is_lost(settings: Settings, tmp_path: Path, 
     held = ring(settings)
     before = (tmp_path / "keys.json").read_bytes()
 
-    with pytest.raises(ConfigurationError, match="no id of a key|is not lost"):
+    with pytest.raises(ConfigurationError, match=r"no id of a key|is not lost"):
         held.erase("", lost=held.keys[0].id if said == "own" else said or " ")
     assert (tmp_path / "keys.json").read_bytes() == before
 
