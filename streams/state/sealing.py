@@ -24,9 +24,14 @@ def sealed_part(sealer: Sealer, key: bytes, value: bytes) -> bytes:
     return value if secret is None else STATE_MARK + secret.seal(value, key)
 
 
+def is_sealed(kept: bytes) -> bool:
+    """Whether a part is kept under a key."""
+    return kept.startswith(STATE_MARK)
+
+
 def part_size_bytes(kept: bytes) -> int:
     """Size of the part itself."""
-    return len(kept) - (_OVERHEAD_BYTES if kept[:_MARKED] == STATE_MARK else 0)
+    return len(kept) - (_OVERHEAD_BYTES if is_sealed(kept) else 0)
 
 
 def opened_part(key: bytes, kept: bytes) -> bytes | None:
@@ -36,7 +41,7 @@ def opened_part(key: bytes, kept: bytes) -> bytes | None:
         ConfigurationError: The key is missing.
         RecoveryFailed: It was not sealed under this name, or was changed.
     """
-    if kept[:_MARKED] != STATE_MARK:
+    if not is_sealed(kept):
         return kept
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - extra `encryption`
 
