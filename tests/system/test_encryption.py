@@ -140,11 +140,12 @@ async def test_no_byte_says_what_was_said_and_an_erased_key_takes_its_app(settin
             plain = {word: holding(tmp_path, word) for word in (SHOP, BANK)}
             told = {app: await prompt(http, app) for app in ("shop", "bank")}
             kept = archived(settings)
+            found = await _points(http, "shop")
 
             ring = keyring_of(settings.encryption)
             assert ring is not None
             gone = ring.erase("shop")
-            await until(lambda: _points(http, "shop", none=True), "no point of the app")
+            await until(lambda: _no_points(http, "shop"), "no point of the app")
             left = {topic.name: await valued(settings, topic, SHOP) for topic in MADE}
             told_after = {app: await prompt(http, app) for app in ("shop", "bank")}
             state = await state_of(settings)
@@ -157,6 +158,7 @@ async def test_no_byte_says_what_was_said_and_an_erased_key_takes_its_app(settin
             kept_after = archived(settings)
 
     assert plain == {SHOP: [], BANK: []}
+    assert found > 0
     assert SHOP in told["shop"]
     assert BANK not in told["shop"]
     assert all(BANK in each["bank"] for each in (told, told_after, again))
@@ -176,7 +178,10 @@ async def _tells(http: httpx.AsyncClient, app: str, word: str) -> bool:
     return word in await prompt(http, app)
 
 
-async def _points(http: httpx.AsyncClient, app: str, *, none: bool) -> bool:
+async def _points(http: httpx.AsyncClient, app: str) -> int:
     asked = {"user_id": "anna", "app_id": app, "query": "lamp", "kind": "turns"}
-    found = (await http.post("/v1/search", json=asked)).json()
-    return none is not any(found.get(name) for name in ("hits", "turns", "results"))
+    return len((await http.post("/v1/search", json=asked)).raise_for_status().json()["turns"])
+
+
+async def _no_points(http: httpx.AsyncClient, app: str) -> bool:
+    return not await _points(http, app)
