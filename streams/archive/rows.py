@@ -13,6 +13,7 @@ from msgspec import Struct
 from models.events import RiskPoint
 from models.events.fields import AppId, EventId, SessionId, UserId, about
 from models.retrieval.event_times import DayInterval, event_interval
+from streams.encryption.tokens import MARK
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -58,10 +59,13 @@ class Rows(Struct, gc=False):
     told: list[DayInterval | None] = []
 
     def days_told(self) -> list[DayInterval | None]:
-        """Of turns: days that each tells of."""
+        """Of turns: days that each tells of; None for those whose text is encrypted, as the days are content too."""
         if len(self.told) != len(self):
             turns: list[Any] = self.events
-            self.told = [event_interval(turn.content, turn.timestamp.date()) for turn in turns]
+            self.told = [
+                None if turn.content.startswith(MARK) else event_interval(turn.content, turn.timestamp.date())
+                for turn in turns
+            ]
         return self.told
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""What wraps the apps' keys, as the settings have it."""
+"""Wrapper of the apps' keys, by the settings: a master key, or Vault."""
 
 from models.errors import ConfigurationError
 from streams.encryption.master_key import MasterKey

@@ -15,6 +15,7 @@ from models.entities import TOPIC_OF, carried_by
 from models.errors import ConfigurationError, RecoveryFailed
 from models.events.topics import DEAD_LETTERS, PROFILES, TURNS, Topic
 from models.wire.envelope import tag_of
+from streams.archive.rows import Rows
 from streams.encryption.keyring import Keyring, Sealer, keyring_of
 from streams.encryption.records import HEADER, RecordSealer, opened, record_sealer_of
 from streams.encryption.wrapping import wrapper_of
@@ -28,6 +29,7 @@ from streams.state.changelog import keyed
 from streams.state.sealing import opened_part, sealed_part
 from tests.support.command_line import printed, refused, turntide
 from tests.support.encrypted import MASTER_KEY, encrypted
+from tests.support.lake_records import turn
 
 EXAMPLES = [
     (topic, path)
@@ -124,6 +126,13 @@ def test_text_that_looks_sealed_is_text(settings: Settings) -> None:
 
     assert [each.value for each in read(TURNS, typed)] == [typed.value]
     assert msgspec.json.decode(again.value)["content"] == token
+
+
+def test_no_day_is_read_out_of_an_encrypted_text() -> None:
+    """Nor kept beside it: the day that a turn tells of is content."""
+    said = turn(0, content="sealed:1.A-2024-B")
+
+    assert Rows(events=[said]).days_told() == [None]
 
 
 def test_parts_of_state_open_under_their_name_alone(settings: Settings) -> None:
