@@ -99,6 +99,7 @@ def test_ten_thousand_sessions_and_sixty_updates_a_second(page: Page, server: Li
     for first in range(0, 1_200, 60):
         server.push([session(n, risk=0.999 - n / 20_000, turns=1_000 + n) for n in range(first, first + 60)])
     page.get_by_label("Session", exact=True).fill("session-01199")
+    expect(page.locator(ROWS)).to_have_count(1)
     expect(page.locator(f"{ROWS} .turns")).to_have_text("2,199")
     page.get_by_label("Session", exact=True).fill("")
     expect(page.locator(".counted")).to_have_text("10,000 sessions")
