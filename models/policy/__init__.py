@@ -332,11 +332,17 @@ def load_policy(data: bytes, kind: Literal["toml", "json"]) -> Policy:
         ) from error
 
 
+_GONE = {"merge_similarity": "it went: topics of a session do not merge, which made sorting worse at every value"}
+"""Fields of earlier releases, and why they are no more."""
+
+
 def _meant(error: str) -> str:
-    """The field that was perhaps meant by one that there is not, of the same section."""
+    """Of a field that there is not: why it went, or the one of the same section that was perhaps meant."""
     unknown = re.search(r"unknown field `([^`]+)`(?: - at `\$\.?([^`]*)`)?", error)
     if unknown is None:
         return ""
+    if unknown[1] in _GONE:
+        return f" ({_GONE[unknown[1]]})"
     section: object = Policy()
     for part in filter(None, (unknown[2] or "").split(".")):
         section = getattr(section, part, None)

@@ -28,9 +28,6 @@ class TopicPolicy(PolicySection, frozen=True, kw_only=True):
     active_bonus: Ratio = 0.1
     """Added to the active topic's cosine, since people stay with a matter more often than they leave it; 0 is the
     source's rule. Measured by `turntide lab eval topics`."""
-    merge_similarity: Ratio = 1.0
-    """Two topics whose embeddings are as near as this become one when either is compacted; 1 never merges. Not in the
-    source, and measured on real dialogues no value helps: from 0.45 on none merge, and below each merge is a loss."""
     base_half_life: timedelta = timedelta(days=1)
     """Half-life of a topic that was accessed less than `access_threshold` times (topic memory)."""
     max_half_life: timedelta = timedelta(days=30)

@@ -13,7 +13,7 @@ from models.events import FeedbackGiven, OutputEvent, RestoredMessage, Role, Ses
 from models.state.buffer import BufferedTurn
 from models.wire.arrival import SessionTimedOut
 from tests.support.data_files import data_file
-from tests.support.topic_driver import Talk, between, matter
+from tests.support.topic_driver import Talk, between, matter, recalled
 from tests.support.topic_ledger import Ledger
 
 SMALL: dict[str, object] = data_file("topics")["policy"]
@@ -33,7 +33,7 @@ TURN = st.tuples(
     st.integers(0, len(GAPS) - 1),
 )
 OTHER = st.tuples(
-    st.sampled_from(["adjust", "feedback", "restore", "restore", "end", "time out"]),
+    st.sampled_from(["adjust", "feedback", "restore", "restore", "recall", "end", "time out"]),
     st.integers(0, 9),
     st.integers(0, 9),
     st.just(0),
@@ -69,6 +69,8 @@ class World(Talk):
                 )
             case "restore" if self.ledger.evicted:
                 self._restore(pick)
+            case "recall":
+                self._recall(pick, other)
             case "end":
                 self.put(SessionEnded(session_id="s", timestamp=time))
             case "time out" if self.state is not None and self.state.deadline is not None:
@@ -117,6 +119,11 @@ class World(Talk):
             ),
             vector=DIRECTIONS[pick % len(DIRECTIONS)],
         )
+
+    def _recall(self, pick: int, messages: int) -> None:
+        """A topic of another session comes, which takes in what was begun here of its matter."""
+        direction = DIRECTIONS[pick % len(DIRECTIONS)]
+        self.put(recalled(f"of another session {len(self.outputs)}", direction, messages, self.watermark))
 
     def store(self) -> None:
         """Store and load, if there is anything."""
@@ -205,7 +212,7 @@ def test_the_steps_reach_everything() -> None:
     """These properties would hold of an empty session too: a fixed run shows that each kind of change happens."""
     world = World()
     for n in range(600):
-        kind = ("user", "user", "assistant", "user", "adjust", "user", "feedback", "user", "user", "restore")[n % 10]
+        kind = ("user", "user", "assistant", "user", "adjust", "recall", "feedback", "user", "user", "restore")[n % 10]
         world.step((kind, (n * n // 7 + n // 60) % 10, n % 6, 0, (0, 1, 1, 1, 2, 1, 0)[n % 7]))
         world.check()
     world.step(("end", 0, 0, 0, 0))

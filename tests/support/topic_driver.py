@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import msgspec
+import numpy as np
 
-from models.events import DeadLetter, Role, TopicCause, TopicChanged
+from models.events import DeadLetter, KeptTopic, Position, Role, TopicCause, TopicChanged, TopicsRecalled
 from models.policy import Policy
 from models.policy.topic import TopicPolicy
 from models.session.topics.conversation_topics import ConversationTopics
+from models.session.topics.matching import topic_vector
 from models.session.topics.state import TopicState
 from models.state.buffer import BufferedTurn
 from tests.support.session_driver import NOON, Session, said
@@ -29,6 +31,23 @@ def between(first: int, second: int, share: float = 0.5) -> list[float]:
 def when(days: float) -> datetime:
     """Days after the first message."""
     return NOON + timedelta(days=days)
+
+
+def recalled(topic_id: str, direction: Sequence[float] | None, messages: int, at: datetime) -> TopicsRecalled:
+    """A user came back to session `s`, and with them one topic of another session."""
+    vector = None if direction is None else topic_vector(np.array(direction, np.float32))
+    topic = KeptTopic(
+        topic_id=topic_id,
+        created_at=at,
+        last_active_at=at,
+        importance=1.0,
+        messages=messages,
+        accesses=0,
+        weight=0 if vector is None else 1,
+        embedding=[] if vector is None else vector.astype(int).tolist(),
+    )
+    came = Position("turns", 0, 0)
+    return TopicsRecalled(id=topic_id, session_id="s", timestamp=at, user_id="u", source=came, topics=[topic])
 
 
 class Talk(Session):

@@ -40,7 +40,9 @@ class Ledger:
             gone = self.evicted.pop(change.detail.removeprefix("with "))
             before |= {*gone.active_turns, *gone.packed_turns}
             self._released_messages[topic] = self._released_messages.get(topic, 0) + gone.released_messages
-        if change.cause == "restored":
+        if change.cause == "restored" and topic not in self.evicted:  # it comes from other sessions
+            self._released_messages[topic] = change.released_messages
+        elif change.cause == "restored":
             gone = self.evicted.pop(topic)
             before, self._released_messages[topic] = {*gone.active_turns, *gone.packed_turns}, 0
         self._let_go(change, before - named)

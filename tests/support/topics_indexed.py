@@ -12,7 +12,7 @@ from streams.inference.intake import topic_text
 from streams.ports import VectorStore
 from tests.support.session_driver import Session, said
 
-POLICY = Policy(topics=TopicPolicy(similarity_threshold=0.7, max_topics=3, most_topics=4, merge_similarity=1.0))
+POLICY = Policy(topics=TopicPolicy(similarity_threshold=0.7, max_topics=3, most_topics=4))
 SUBJECTS = {
     "boats": "Which sails does a small boat need for the harbour?",
     "bread": "How long does sourdough bread bake in the oven?",

@@ -7,7 +7,6 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
-from msgspec import structs
 from qdrant_client import AsyncQdrantClient
 
 from models.events import FeedbackGiven, TopicAdjusted
@@ -23,7 +22,7 @@ from streams.index.server import ServerStore
 from tests.support.http_api import api_of, client_of
 from tests.support.loaded import loaded_embedder
 from tests.support.session_driver import NOON
-from tests.support.topic_driver import messages_of
+from tests.support.topic_driver import messages_of, recalled
 from tests.support.topics_indexed import POLICY, SUBJECTS, IndexedSession
 
 NOW = NOON + timedelta(days=2)
@@ -156,11 +155,10 @@ async def test_a_message_out_of_order_is_in_its_place(session: Asked) -> None:
 
 async def test_a_merged_topic_goes_on_in_the_other(store: ServerStore) -> None:
     """The list has the one that stays, with the turns of both; the other is found by its id and says where it went."""
-    policy = structs.replace(POLICY, topics=structs.replace(POLICY.topics, merge_similarity=0.5))
-    session = Asked(store, policy)
-    await session.ask(0, "boats", vector=[1, 0, 0])
-    for n in range(1, 15):
-        await session.ask(n, "boats", vector=[0.55, 0.8, 0])
+    session = Asked(store)
+    await session.ask(0, "boats")
+    session.put(recalled("back", [1, 0, 0], 14, NOON))
+    await session.index()
     gone = next(topic for topic, _ in session.changes if topic.cause == "merged" and not topic.kept)
     await assert_as_in_state(session)
     listed = await session.got("topics")

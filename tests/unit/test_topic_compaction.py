@@ -1,6 +1,4 @@
-"""Compaction of a topic (topic memory, §2), and packed topics: unpacked on return, merged when alike."""
-
-from datetime import timedelta
+"""Compaction of a topic (topic memory, §2), and packed topics: unpacked on return."""
 
 import pytest
 
@@ -9,8 +7,7 @@ from models.session.topics.packing import MessageEntry, json_bytes
 from models.session.topics.state import BlockRef
 from models.text.words import estimate_tokens
 from tests.support.fields import assert_fields
-from tests.support.session_driver import NOON
-from tests.support.topic_driver import Talk, between, causes
+from tests.support.topic_driver import Talk
 
 SAILS = "Which sails does the boat need for a storm?"
 ROPES = "How long must the ropes of an anchor be?"
@@ -120,8 +117,6 @@ def test_history_beyond_its_bytes_is_released_oldest_first() -> None:
 
 
 FIRST = "Message 0 of it."
-NEAR = between(0, 1, 0.6)
-"""0.55 to matter 0: a topic of its own at 0.7, also with the bonus, and alike at 0.5."""
 
 
 def long_topic(messages: int = 40, **topics: object) -> Talk:
@@ -161,57 +156,6 @@ def test_unpacked_topic_is_compacted_when_due_again() -> None:
     assert compacted.compaction is not None
     assert [*range(36, 40), *range(41, 46)] == compacted.compaction.turns
     assert [*range(40), *range(41, 46)] == compacted.packed_turns
-
-
-@pytest.mark.behaviour("topic-26")
-def test_alike_topics_merge_when_one_is_compacted() -> None:
-    """The older stays, takes the other in and is the active one; nothing is lost, counts add up."""
-    talk = Talk(merge_similarity=0.5)
-    talk.discuss(0, 3)
-    talk.ask(NEAR, "near")
-    for _ in range(11):
-        assert [] == talk.answer()
-    changes = talk.answer()
-    compacted, gone, merged = changes
-    talk.store()
-
-    assert (["compacted", "merged", "merged"], "near", "near") == (causes(changes), compacted.title, gone.title)
-    assert (False, False, f"into {merged.topic_id}") == (gone.kept, gone.active, gone.detail)
-    assert (True, True, f"with {gone.topic_id}") == (merged.kept, merged.active, merged.detail)
-    assert ([FIRST], 16, 1) == (talk.titles, merged.message_count, merged.session_topics)
-    assert ([0, 1, 2, 12, 13, 14, 15], list(range(3, 12))) == (merged.active_turns, merged.packed_turns)
-    assert ({"t0", "ti"}, compacted.summary) == (
-        {part for part in talk.stored if part[:2] in {"t0", "t1", "ti"}},
-        merged.summary,
-    )
-
-
-def test_merged_topic_has_the_best_of_both() -> None:
-    """Earliest creation, latest activity, higher importance, all accesses and tags; the embedding lies between."""
-    talk = Talk(merge_similarity=0.5)
-    talk.ask(0, metadata={"importance": 0.9})
-    talk.ask(0)
-    talk.ask(NEAR, "near", metadata={"importance": 0.2})
-    for _ in range(12):
-        talk.ask(NEAR)
-    merged = talk.changes[-1]
-
-    assert ("merged", 0.9, 1 + 12) == (merged.cause, merged.importance, merged.access_count)
-    assert (NOON + timedelta(minutes=1), NOON + timedelta(minutes=15)) == (merged.created_at, merged.last_active_at)
-    assert [] == talk.ask(between(0, 1, 0.5))
-
-
-@pytest.mark.behaviour("topic-26")
-def test_topics_drift_until_they_merge() -> None:
-    """A topic that step by step comes to the other's matter becomes one with it, where the policy merges."""
-    talk = Talk(similarity_threshold=0.6, merge_similarity=0.75)
-    talk.discuss(0, 2)
-    talk.ask(1, "drifting")
-    for step in range(30):
-        talk.ask(between(1, 0, min(0.3 + 0.02 * step, 0.6)))
-
-    assert "into" in talk.caused("merged")[0].detail
-    assert ("drifting", [FIRST]) == (talk.caused("merged")[0].title, talk.titles)
 
 
 FACTS = (

@@ -181,7 +181,7 @@ def match_ms(sessions: Sequence[LongSession], policy: Policy) -> list[float]:
     said = [message for session in sessions for message in messages_of(session) if message.vector is not None]
     if len(said) <= TWENTY:
         raise BenchFailed(f"{len(said)} user messages are too few to match against {TWENTY} topics: give more files")
-    apart = replace(policy.topics, similarity_threshold=1.0, active_bonus=0.0, merge_similarity=1.0)
+    apart = replace(policy.topics, similarity_threshold=1.0, active_bonus=0.0)
     stored = dict[str, bytes]()
     for message in said[:TWENTY]:
         _store(stored, _add(stored, message, replace(policy, topics=apart))[1])

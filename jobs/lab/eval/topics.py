@@ -1,8 +1,7 @@
 """`turntide lab eval topics`: at which cosine a message belongs to a topic, for one embedder, on real dialogues.
 
-Two looks: the project's own fold over sessions whose topics are known (`topics_matching`), for each threshold with and
-without the bonus of the active topic; and what merging does to the best of them. Beside it, the same rule with other
-embeddings of a topic, simulated.
+The project's own fold over sessions whose topics are known (`topics_matching`), for each threshold with and without the
+bonus of the active topic. Beside it, the same rule with other embeddings of a topic, simulated.
 """
 
 from collections.abc import Hashable, Sequence
@@ -34,8 +33,6 @@ from streams.ports import Embedder, Vectors
 
 THRESHOLDS = (*(n / 20 for n in range(1, 17)), *(n / 100 for n in range(82, 96, 2)))
 """0.05 to 0.8; above it for e5, whose cosines are all above 0.65."""
-MERGE_SIMILARITIES = (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0)
-_NEVER = 1.0
 SEEDS_BONUS = 0.0
 
 
@@ -51,13 +48,13 @@ def measure(
 ) -> Figures:
     """Measure one embedder; the same dialogues and seed give the same report.
 
-    `curve` has every threshold without merging, `best` the best of them for each bonus, `at_shipped` and `at_seed` what
-    the policy's and the source's give; `merging` is at the best with the bonus as it is shipped (`best_threshold`).
+    `curve` has every threshold, `best` the best of them for each bonus, `at_shipped` and `at_seed` those of the policy
+    and of the source; `best_threshold` is that with the bonus as it is shipped.
 
     Args:
         dialogues: At least five of four user turns.
         embedder: Whose threshold is looked for.
-        policy: Rules of everything but threshold, bonus and merging.
+        policy: Rules of everything but threshold and bonus.
         progress: Told after every run.
         sessions: How many to make of the dialogues.
         seed: Of which dialogues meet, where they are cut and how they alternate.
@@ -72,23 +69,21 @@ def measure(
     tried = sorted({*thresholds, shipped, SEED_SIMILARITY})
     bonuses = list(dict.fromkeys((SEEDS_BONUS, policy.topics.active_bonus)))
     prepared = [(session, inputs_of(session, mixed.vectors)) for session in mixed.sessions]
-    done, runs = count(1), len(tried) * len(bonuses) + len(MERGE_SIMILARITIES)
+    done, runs = count(1), len(tried) * len(bonuses)
 
-    def at(threshold: float, active_bonus: float, merge_similarity: float = _NEVER) -> Figures:
+    def at(threshold: float, active_bonus: float) -> Figures:
         """All sessions once: pairs of user turns in one topic against pairs of one dialogue."""
-        cosines = {"similarity_threshold": threshold, "merge_similarity": merge_similarity}
-        under = replace(policy, topics=replace(policy.topics, active_bonus=active_bonus, **cosines))
+        rules = replace(policy.topics, similarity_threshold=threshold, active_bonus=active_bonus)
+        under = replace(policy, topics=rules)
         matched = [match(inputs, session.user_places, under) for session, inputs in prepared]
         progress(next(done), runs)
-        pairs = _pairs_of(mixed, [joined for joined, _ in matched])
+        pairs = _pairs_of(mixed, matched)
         ratios = {"precision": pairs.precision, "recall": pairs.recall, "f1": pairs.f1}
         return {
             "threshold": threshold,
             "active_bonus": active_bonus,
-            "merge_similarity": merge_similarity,
             **{name: 1.0 if ratio is None else ratio for name, ratio in ratios.items()},
-            "topics_per_session": mean(len(set(joined)) for joined, _ in matched),
-            "merges_per_session": mean(merges for _, merges in matched),
+            "topics_per_session": mean(len(set(joined)) for joined in matched),
         }
 
     curve = [at(threshold, bonus) for bonus in bonuses for threshold in tried]
@@ -107,7 +102,6 @@ def measure(
         "at_shipped": [each for each in curve if each["threshold"] == shipped],
         "at_seed": [each for each in curve if each["threshold"] == SEED_SIMILARITY],
         "curve": curve,
-        "merging": [at(best[-1]["threshold"], best[-1]["active_bonus"], value) for value in MERGE_SIMILARITIES],
         "variants": _variants(mixed, short, tried, bonuses),
     }
 
@@ -118,7 +112,7 @@ def _pairs_of(mixed: Mixed, joined: Sequence[Sequence[Hashable]]) -> ScoreFigure
 
 
 def _variants(mixed: Mixed, short: Vectors, thresholds: Sequence[float], bonuses: Sequence[float]) -> list[Figures]:
-    """Of each way to embed a topic, simulated without merging, and each bonus, the best threshold."""
+    """Of each way to embed a topic, simulated, and each bonus, the best threshold."""
     ways: list[tuple[Embedding, Vectors]] = [
         ("running mean", short),
         ("first message", short),

@@ -159,14 +159,14 @@ def inputs_of(session: MixedSession, vectors: Vectors) -> list[SessionInput]:
     return inputs
 
 
-def match(inputs: Sequence[SessionInput], places: Sequence[int], policy: Policy) -> tuple[list[str], int]:
+def match(inputs: Sequence[SessionInput], places: Sequence[int], policy: Policy) -> list[str]:
     """Fold a session and follow its topic events.
 
     Returns:
-        The topic of each of these turns, after all merging, and how many topics merged into others.
+        The topic of each of these turns.
     """
     state: SessionState | None = None
-    active, merged, joined = "", dict[str, str](), list[str]()
+    active, joined = "", list[str]()
     for item in inputs:
         state, outputs = fold(state, item, policy)
         for event in outputs:
@@ -174,17 +174,8 @@ def match(inputs: Sequence[SessionInput], places: Sequence[int], policy: Policy)
                 continue
             if event.cause in _COMES_TO:
                 active = event.topic_id
-            elif event.cause == "merged" and not event.kept:
-                merged[event.topic_id] = event.detail.removeprefix("into ")
-                active = _resolved(active, merged)
         joined.append(active)
-    return [_resolved(joined[place], merged) for place in places], len(merged)
-
-
-def _resolved(topic_id: str, merged: dict[str, str]) -> str:
-    while topic_id in merged:
-        topic_id = merged[topic_id]
-    return topic_id
+    return [joined[place] for place in places]
 
 
 def shortened(vectors: Vectors) -> Vectors:
@@ -203,7 +194,7 @@ def unit(vectors: Vectors) -> Vectors:
 
 
 def simulate(vectors: Vectors, threshold: float, active_bonus: float, embedding: Embedding) -> list[int]:
-    """The bare rule over one session's user turns: no merging, no eviction, nothing rounded.
+    """The bare rule over one session's user turns: no eviction, nothing rounded.
 
     Args:
         vectors: `(n_user_turns, dim)`, of unit length.

@@ -41,11 +41,11 @@ def unpack_history(store: TopicStore, slot: int, emit: Announcer) -> None:
     topic.compact_above = max(policy.max_messages, topic.active_messages + room)
 
 
-def compact_if_due(store: TopicStore, slot: int, emit: Announcer) -> bool:
-    """Compact a topic that holds more messages than it may; whether it did."""
+def compact_if_due(store: TopicStore, slot: int, emit: Announcer) -> None:
+    """Compact a topic that holds more messages than it may."""
     topic = store.topic(slot)
     if topic.active_messages <= topic.compact_above:
-        return False
+        return
     policy, topic = store.policy, store.touch(slot)
     for block in topic.unpacked:
         block.at_hand = False
@@ -76,7 +76,6 @@ def compact_if_due(store: TopicStore, slot: int, emit: Announcer) -> bool:
     )
     said = "" if before is None else before.text
     emit.topic(TopicChange(slot, "compacted", compaction=lineage, packed=older, before=said))
-    return True
 
 
 def pack_history(store: TopicStore, slot: int, older: Sequence[BufferedTurn], emit: Announcer) -> list[BlockRef]:

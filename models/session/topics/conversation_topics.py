@@ -9,7 +9,6 @@
 | a user comes back to a topic | its packed history is unpacked, all of it |
 | more than 20 topics | those whose priority is below 0.05 are evicted, the lowest first; never the active one |
 | more than 40 topics | the one with the lowest priority is evicted: of fresh topics none has faded |
-| two topics grown alike | become one when either is compacted, where the policy says so: the older stays |
 
 **No thrashing.** While a topic stays active its history stays packed. Unpacked, it may grow by as many messages as a
 compaction packs (12 - 4) before it is compacted again; so between two unpackings of a topic lie at least eight messages
@@ -78,7 +77,7 @@ class ConversationTopics:
     # --- a message
 
     def add(self, message: CountedMessage, new_id: Callable[[], str], emit: Announcer) -> None:
-        """Add a message to the topic that it belongs to, then compact, merge and evict what is due."""
+        """Add a message to the topic that it belongs to, then compact and evict what is due."""
         store, active = self.store, self.active
         user = message.turn.role is Role.USER
         slot = self._match(message.vector) if user else active
@@ -97,8 +96,7 @@ class ConversationTopics:
         if cause is not None:
             self._become_active(slot, emit)
             emit.topic(TopicChange(slot, cause))
-        if compact_if_due(store, slot, emit):
-            self._merge_alike(slot, emit)
+        compact_if_due(store, slot, emit)
         if cause == "started":
             self.evict_faded(message.now, emit)
 
@@ -183,16 +181,6 @@ class ConversationTopics:
         self.store.remove(slot)
         self.vectors.forget(slot)
 
-    # --- merging
-
-    def _merge_alike(self, slot: int, emit: Announcer) -> None:
-        """Join the nearest topic if the two have grown alike; the older one stays and takes the other in."""
-        other = alike(self.store, self.vectors, slot)
-        if other is not None:
-            older, younger = sorted((slot, other), key=self.store.index.slots.index)
-            merge(self.store, self.vectors, older, younger, emit)
-            compact_if_due(self.store, older, emit)
-
     # --- ending and finding
 
     def close(self, emit: Announcer) -> None:
@@ -218,15 +206,6 @@ def title_of(content: str, chars: int) -> str:
     'A boat wi'
     """
     return " ".join(content[: 4 * chars].split())[:chars]
-
-
-def alike(store: TopicStore, vectors: TopicVectors, slot: int) -> int | None:
-    """The topic nearest to one, if the two have grown alike; a `merge_similarity` of 1 never says so."""
-    if store.policy.merge_similarity >= 1:
-        return None
-    near = vectors.near(slot)
-    other = max(near, key=near.__getitem__, default=slot)
-    return other if other != slot and near[other] >= store.policy.merge_similarity else None
 
 
 def merge(store: TopicStore, vectors: TopicVectors, slot: int, other: int, emit: Announcer) -> None:

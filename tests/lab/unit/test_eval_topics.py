@@ -5,21 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
 from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval.dialogues import BEGINS, TopicDialogue, parse_conditions, read_dialogues
 from jobs.lab.eval.scores import figures_of
-from jobs.lab.eval.topics import MERGE_SIMILARITIES, measure
-from jobs.lab.eval.topics_matching import (
-    DIALOGUES_PER_SESSION,
-    MixedSession,
-    count_pairs,
-    inputs_of,
-    match,
-    mix,
-    simulate,
-)
+from jobs.lab.eval.topics import measure
+from jobs.lab.eval.topics_matching import DIALOGUES_PER_SESSION, count_pairs, mix, simulate
 from models.errors import ConfigurationError
 from models.events import Role
 from models.policy import Policy
@@ -74,8 +65,6 @@ def test_a_separable_embedder_is_sorted_without_a_mistake() -> None:
 
     assert {(point["f1"], point["topics_per_session"]) for point in report["curve"]} == {(1.0, 5.0)}
     assert {variant["f1"] for variant in report["variants"]} == {1.0}
-    assert [point["merge_similarity"] for point in report["merging"]] == list(MERGE_SIMILARITIES)
-    assert {point["f1"] for point in report["merging"]} == {1.0}
     # Policy's and source's thresholds are looked at though neither was asked for, with each bonus.
     assert [(point["threshold"], point["active_bonus"]) for point in report["at_seed"]] == [(0.7, 0.0), (0.7, 0.1)]
     assert sorted({point["threshold"] for point in report["curve"]}) == [0.2, 0.5, 0.7]
@@ -122,21 +111,6 @@ def test_simulated_means_follow_and_first_messages_do_not() -> None:
     assert simulate(vectors, 0.45, 0.0, "first message") == [0, 0, 1]
 
 
-def test_topics_that_merge_count_as_one() -> None:
-    """Two matters are alike: when one is compacted it takes the other in, and all its messages with it."""
-    vectors = np.array([[1.0, 0.0], [0.5, 0.75**0.5]], dtype=np.float32)
-    rows = [0, 1, 1, *[0] * 14]
-    session = MixedSession([dialogue("boats").turns[0]] * len(rows), [0] * len(rows), rows)
-    inputs = inputs_of(session, vectors)
-    rules = replace(Policy().topics, similarity_threshold=0.7, merge_similarity=0.4)
-
-    joined, merged = match(inputs, session.user_places, replace(Policy(), topics=rules))
-    apart, none = match(inputs, session.user_places, replace(Policy(), topics=replace(rules, merge_similarity=1.0)))
-
-    assert (merged, len(set(joined))) == (1, 1)
-    assert (none, [topic == apart[0] for topic in apart]) == (0, [row == 0 for row in rows])
-
-
 def test_too_few_dialogues_are_refused() -> None:
     """Four are no session of five; the message says what is needed."""
     with pytest.raises(ConfigurationError, match="4 dialogues have 4 user turns or more, 5 are needed"):
@@ -169,7 +143,7 @@ def test_command_prints_every_key_and_no_message() -> None:
 
     assert result.exit_code == 0, result.output
     printed = json.loads(result.stdout)
-    assert {"best", "curve", "merging", "variants", "command", "measured_at", "machine"} <= printed.keys()
+    assert {"best", "curve", "variants", "command", "measured_at", "machine"} <= printed.keys()
     assert printed["embedder"] == "wordllama"
     assert [point["threshold"] for point in printed["at_shipped"]] == [printed["shipped_threshold"]] * 2
     said = {turn.content for each in read_dialogues([], {}) for turn in each.turns}
