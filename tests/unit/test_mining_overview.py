@@ -20,7 +20,16 @@ from tests.support.mined_plan import FIRST, PLAN
 DAY = date(2026, 3, 2)
 K = AnonymityPolicy()
 NOBODY_HIDDEN = AnonymityPolicy(min_sessions=1, min_users=1)
-COLUMNS = {"mode_rank": 0, "alerts": 0, "critical_alerts": 0, "labels": 0, "right_labels": 0, "peak_risk": 0.1}
+COLUMNS = {
+    "mode_rank": 0,
+    "alerts": 0,
+    "critical_alerts": 0,
+    "open_alerts": 0,
+    "hour": 9,
+    "labels": 0,
+    "right_labels": 0,
+    "peak_risk": 0.1,
+}
 
 
 def sessions(*rows: dict[str, Any]) -> pl.DataFrame:
@@ -93,6 +102,7 @@ def test_one_critical_session_of_six_is_counted_and_what_is_hidden_is_said() -> 
     """Such a week is not calm: what is about too few is told from what there is nothing to tell of."""
     rows = [{"judgements": 0, "judge_ms": 0}] * 5 + [
         {"judgements": 0, "judge_ms": 0, "peak_risk": 0.9, "mode_rank": 3, "alerts": 2, "critical_alerts": 1}
+        | {"open_alerts": 1, "labels": 1, "hour": 14}
     ]
     frame = sessions(*rows)
     of_segments = {"summarised_by": str, "summaries": int, "tokens_before": int, "tokens_after": int}
@@ -102,12 +112,17 @@ def test_one_critical_session_of_six_is_counted_and_what_is_hidden_is_said() -> 
         "operations": pl.DataFrame(schema={"kind": str, "count": int, "elapsed_ms": int}),
     }
     asked = MiningInput(Period(DAY, DAY), ArchivePolicy(), lambda _: {}, None, None)  # type: ignore[arg-type]
-    figures = {each.name: shown_figure(each, K) for each in tables.find(frames, asked).figures}
+    found = tables.find(frames, asked)
+    figures = {each.name: shown_figure(each, K) for each in found.figures}
 
-    counted = ("alerts", "alerting_sessions", "critical_sessions", "alerts_per_1000_sessions")
-    assert [2, 1, 1, pytest.approx(333.3, abs=0.1)] == [figures[name].value for name in counted]
+    counted = ("alerts", "alerting_sessions", "critical_sessions", "open_alerts", "false_alerts", "right_alerts")
+    assert [2, 1, 1, 1, 1, 0] == [figures[name].value for name in counted]
+    assert [(9, 5), (14, 1)] == found.tables["hours"].select("hour", "sessions").rows()
+    assert pytest.approx(333.3, abs=0.1) == figures["alerts_per_1000_sessions"].value
     assert ("at_risk_ratio", None, True) == (figures["at_risk_ratio"].name, *_told(figures["at_risk_ratio"]))
-    assert (None, False) == _told(figures["label_precision_ratio"])
+    assert [(None, True), (None, False)] == [
+        _told(figures[name]) for name in ("label_precision_ratio", "seconds_per_judgement")
+    ]
     assert {False} == {figures[name].hidden for name in counted}
 
 

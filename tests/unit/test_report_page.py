@@ -103,6 +103,26 @@ def test_what_is_left_out_and_what_findings_rest_on_is_told(said: str) -> None:
     assert 'class="bad">+10.0 points' in page
 
 
+@pytest.mark.parametrize(
+    ("before", "shop", "said"),
+    [
+        (3, 5, "6 sessions alerted, twice as many as the 3 in the period before, most of them of app shop."),
+        (6, 3, "6 sessions alerted, as many as in the period before."),
+        (None, None, "6 sessions alerted."),
+    ],
+)
+def test_alerts_are_told_in_words(before: int | None, shop: int | None, said: str) -> None:
+    """Held against the earlier period where there is one; an app that may not be shown is not named."""
+    apps = pl.DataFrame({"app_id": ["shop", "desk"], "alerting_sessions": [shop, None]})
+    made = result(figures=[figure("alerting_sessions", 6.0)], tables={"apps": apps})
+    earlier = before and result(period=WEEK.earlier, figures=[figure("alerting_sessions", float(before))])
+
+    told = report(part(made=made, earlier=earlier or None))
+
+    assert said == told.in_words
+    assert said in Outline(render(told)).said
+
+
 def test_a_week_that_began_late_is_not_held_against() -> None:
     """Where the earlier period has fewer days with rows, everything would seem to have grown."""
     now = figure("sessions", 70.0)

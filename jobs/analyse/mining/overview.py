@@ -17,6 +17,7 @@ from jobs.analyse.mining.source import Tables, beside
 from jobs.analyse.mining.statistics import ByUser, false_discovery_rates
 from jobs.analyse.mining.wording import figure, finding, mining_job
 from models.events import Mode, Role, Severity
+from models.events.session import AlertStatus
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, OverviewMining
 from streams.archive.catalog import literal
 
@@ -43,6 +44,7 @@ def _sessions(tables: Tables) -> ibis.Table:
     said = turns.group_by("day", "session_id").agg(
         user_id=turns.user_id.min(),
         app_id=turns.app_id.min(),
+        hour=turns.timestamp.min().hour().cast("int64"),
         turns=turns.count(),
         user_turns=(turns.role == Role.USER.value).cast("int64").sum(),
         json_bytes=turns.record_bytes.sum(),
@@ -53,13 +55,15 @@ def _sessions(tables: Tables) -> ibis.Table:
         alerts=alerts.alert_id.nunique(),
         critical_alerts=(alerts.severity == Severity.CRITICAL.value).cast("int64").sum(),
     )
+    firing = tables["alerts"].filter(tables["alerts"].status == AlertStatus.FIRING.value)
+    unanswered = firing.group_by("session_id").agg(open_alerts=firing.count())
     labelled = labels.group_by("session_id").agg(
         labels=labels.count(), right_labels=labels.escalating.cast("int64").sum()
     )
     judged = controls.filter(controls["type"] == "turns_judged")
     judged = judged.group_by("session_id").agg(judgements=judged.count(), judge_ms=judged.elapsed_ms.sum())
-    counts = [name for other in (risks, raised, labelled, judged) for name in other.columns]
-    whole = beside(said, risks, raised, labelled, judged)
+    counts = [name for other in (risks, raised, unanswered, labelled, judged) for name in other.columns]
+    whole = beside(said, risks, raised, unanswered, labelled, judged)
     return whole.mutate(
         **{name: whole[name].fill_null(0).cast("int64") for name in counts if name not in {"session_id", "peak_risk"}}
     )
@@ -85,6 +89,7 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
             "funnel": funnel(sessions, rules, asked.policy.anonymity),
             "risk_by_day": risk_by_day(sessions, rules),
             "days": counted_by(sessions, "day").sort("day"),
+            **({"hours": counted_by(sessions, "hour").sort("hour")} if asked.period.days == 1 else {}),
             "apps": counted_by(sessions, "app_id").sort("sessions", "app_id", descending=[True, False]),
             "summaries": _by_summariser(frames["summaries"]),
         },
@@ -167,7 +172,7 @@ def _notes(sessions: pl.DataFrame) -> Sequence[str]:
 def _figures(frames: Frames, risk: float) -> list[Figure]:
     """Volume, escalation and costs. What belongs to no session is told of the whole traffic.
 
-    Alerts and critical sessions are counted however few they are: a week with one of them is not calm.
+    Alerts, their labels and critical sessions are counted however few they are: a week with one of them is not calm.
     """
     sessions, summaries, operations = frames["sessions"], frames["summaries"], frames["operations"]
     at_risk = pl.col("peak_risk") >= risk
@@ -177,8 +182,8 @@ def _figures(frames: Frames, risk: float) -> list[Figure]:
     )
     letters, made = (operations.filter(pl.col("kind") == kind) for kind in (_DEAD_LETTER, _MEMORY))
     turns, size, answers = _sum(sessions, "turns"), _sum(sessions, "json_bytes"), _sum(judged, "judgements")
-    alerts = _sum(sessions, "alerts")
-    precision = _per(_sum(labelled, "right_labels"), _sum(labelled, "labels"))
+    alerts, right = _sum(sessions, "alerts"), _sum(labelled, "right_labels")
+    precision = _per(right, _sum(labelled, "labels"))
     return [
         figure("sessions", sessions.height, sessions),
         figure("users", sessions["user_id"].n_unique(), sessions),
@@ -190,6 +195,9 @@ def _figures(frames: Frames, risk: float) -> list[Figure]:
         figure("alerts", alerts, alerting, always=True),
         figure("alerting_sessions", alerting.height, alerting, always=True),
         figure("critical_sessions", critical.height, critical, always=True),
+        figure("open_alerts", _sum(sessions, "open_alerts"), alerting, always=True),
+        figure("right_alerts", right, labelled, always=True),
+        figure("false_alerts", _sum(labelled, "labels") - right, labelled, always=True),
         figure("alerts_per_1000_sessions", _per(_PER * alerts, sessions.height), sessions),
         figure("label_precision_ratio", precision, labelled, part=pl.col("right_labels") > 0),
         figure("tokens_saved", _sum(summaries, "tokens_before") - _sum(summaries, "tokens_after"), summaries),
@@ -297,4 +305,4 @@ def _changed(
     )
 
 
-JOB = mining_job("overview", version=1, heavy=heavy, find=find)
+JOB = mining_job("overview", version=2, heavy=heavy, find=find)

@@ -8,7 +8,7 @@ import polars as pl
 from jobs.analyse.mining.job import Frames
 from jobs.shared.pictures import Drawn, charts_of, drawn, written_out
 
-_ABOUT = ("title", "caption", "table", "needs", "days")
+_ABOUT = ("title", "caption", "table", "needs", "days", "rows")
 
 
 def pictures_of(job: str, tables: Frames) -> list[Drawn]:
@@ -25,6 +25,6 @@ def pictures_of(job: str, tables: Frames) -> list[Drawn]:
 
 
 def _is_drawn(about: dict[str, Any], frame: pl.DataFrame) -> bool:
-    if not frame.height or ("days" in about and frame["day"].n_unique() < about["days"]):
+    if frame.height < about.get("rows", 1) or ("days" in about and frame["day"].n_unique() < about["days"]):
         return False
     return "needs" not in about or frame[about["needs"]].null_count() < frame.height

@@ -118,6 +118,7 @@ def _text_sheets(report: MiningReport) -> Iterator[_Sheet]:
     sheet.lines("Turntide report", 20, weight="bold")
     sheet.lines(f"{_period(report)} (UTC)", colour="faint")
     sheet.y += _LINE_PT
+    sheet.lines(report.in_words)
     for part in report.failed:
         sheet.lines(f"{part.title} could not be made as a whole: {part.failure}.", colour="bad")
     for figure in report.headline:

@@ -6,11 +6,13 @@ from datetime import datetime
 from typing import NamedTuple
 
 import duckdb
+import polars as pl
 from msgspec import Struct
 from msgspec.structs import replace
 
 from jobs.analyse.mining.job import Figure, Job, Period
 from jobs.analyse.mining.results import JobResult, ShownFinding, failure_text
+from jobs.analyse.report import wording
 from jobs.analyse.report.wording import FigureChange, change, counted
 from jobs.shared.pictures import Drawn
 from models.policy.archive import AnonymityPolicy
@@ -18,18 +20,22 @@ from streams.archive.catalog import LAKE
 
 _TOP, _TOP_OF_A_PART = 10, 3
 _HEADLINE = (
+    "alerting_sessions",
+    "critical_sessions",
+    "open_alerts",
+    "right_alerts",
+    "false_alerts",
+    "at_risk_ratio",
     "sessions",
     "users",
     "turns",
-    "at_risk_ratio",
-    "alerting_sessions",
-    "critical_sessions",
     "alerts_per_1000_sessions",
-    "label_precision_ratio",
     "tokens_saved",
     "dead_letters",
 )
 """Figures of the overview that stand at the top of the page, on the card for chat and on the PDF."""
+_IN_WORDS = {"alerting_sessions": "alerted", "critical_sessions": "became critical"}
+_HALF = 0.5
 
 Mined = Callable[[str, Period], JobResult]
 """A job's result of a period, by its name."""
@@ -105,6 +111,28 @@ class MiningReport(Struct, frozen=True, kw_only=True):
         return change(figure, None if self.overview is None else self.overview.before(figure))
 
     @property
+    def in_words(self) -> str:
+        """What happened, held against the earlier period: sessions that alerted, of which app, and critical ones."""
+        figures = {figure.name: figure for figure in self.headline}
+        said = []
+        for name, what in _IN_WORDS.items():
+            if name in figures and self.overview is not None:
+                now, before = int(figures[name].value or 0), self.overview.before(figures[name])
+                than = "" if before is None else f", {wording.times(now, int(before))} in the period before"
+                most = f", most of them of app {app}" if what == "alerted" and (app := self._mostly_of(now)) else ""
+                said.append(f"{counted(now, 'session')} {what}{than}{most}.")
+        return " ".join(said)
+
+    def _mostly_of(self, alerting: int) -> str:
+        """The app of more than half of so many sessions; "" if there is none, or it may not be shown."""
+        result = None if self.overview is None else self.overview.result
+        apps = None if result is None else result.tables.get("apps")
+        if apps is None or apps.height < 2:  # noqa: PLR2004 - of one app all are
+            return ""
+        rows = apps.filter(pl.col("alerting_sessions") > _HALF * alerting)["app_id"].to_list()
+        return str(rows[0]) if rows else ""
+
+    @property
     def is_empty(self) -> bool:
         """Whether no part has a day with rows."""
         return not any(part.result and part.result.section.days for part in self.parts)
@@ -131,7 +159,7 @@ class MiningReport(Struct, frozen=True, kw_only=True):
         left_out = sum(part.result.section.findings_left_out for part in self.parts if part.result)
         happened = [
             f"{counted(int(figures[name].value or 0), 'session')} {what}"
-            for name, what in (("alerting_sessions", "alerted"), ("critical_sessions", "became critical"))
+            for name, what in _IN_WORDS.items()
             if name in figures and figures[name].value
         ]
         if left_out:

@@ -28,6 +28,9 @@ for (const button of document.querySelectorAll(".query button")) {
   });
 }
 
+// Vega-Lite warns of every chart that is as wide as the page and as high as its rows: both are meant.
+const warn = console.warn;
+console.warn = (...said) => { if (!said.join(" ").includes('Dropping "fit-y"')) warn(...said); };
 // Expressions are interpreted (`ast`), so that the page needs no right to evaluate text as a program.
 const narrow = innerWidth < 600;
 const shortened = (part) => {

@@ -125,6 +125,25 @@ def change(figure: Figure, before: float | None) -> FigureChange:
     return FigureChange(text.replace("-", "−"), better)
 
 
+def times(now: int, before: int) -> str:
+    """A count held against one before, in words.
+
+    >>> times(4, 2), times(9, 2), times(1, 2), times(3, 3), times(5, 4), times(2, 0), times(0, 0)
+    ('twice as many as the 2', '4.5 times the 2', 'half of the 2', 'as many as', 'more than the 4', 'none', 'none')
+    """
+    if not before:
+        return "none"
+    if now == before:
+        return "as many as"
+    if now == 2 * before:
+        return f"twice as many as the {before:,}"
+    if before == 2 * now:
+        return f"half of the {before:,}"
+    if now > 2 * before:
+        return f"{rounded(now / before)} times the {before:,}"
+    return f"{'more' if now > before else 'fewer'} than the {before:,}"
+
+
 def days(period: Period) -> str:
     """A period in words.
 
