@@ -11,12 +11,10 @@ from __future__ import annotations
 
 from models.events.app import *
 from models.events.base import *
-from models.events.correction import *
 from models.events.erase import *
 from models.events.fields import *
 from models.events.project import *
 from models.events.project_items import *
-from models.events.segment import *
 from models.events.session import *
 from models.events.topic import *
 from models.events.user import *

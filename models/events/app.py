@@ -4,6 +4,8 @@ Memories live in *spaces* of at most ten: one per app, and if the policy wants i
 folded under its key (`space_key`), as a user is under hers.
 """
 
+# ruff: noqa: F403, F405 - the vocabulary of fields
+
 from __future__ import annotations
 
 from enum import StrEnum
@@ -12,33 +14,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from models.events.base import CommandResult, Output, RequestedTurn, RequestId, Speaker, key_part
-from models.events.fields import (
-    BEHAVIOUR,
-    CONTENT,
-    IDENTIFIER,
-    NAMED,
-    OPERATIONAL,
-    AppId,
-    EndTime,
-    EventTime,
-    FirstTurn,
-    Identifier,
-    Importance,
-    KeyTopics,
-    LastTurn,
-    Operator,
-    Ratio,
-    RequestName,
-    SessionId,
-    SessionIds,
-    Share,
-    StartTime,
-    Summary,
-    TurnIndex,
-    UserId,
-    UtcTime,
-    about,
-)
+from models.events.fields import *
 from models.events.user import UserMode
 
 MOST_MEMORY_CHARS = 4_000

@@ -1,5 +1,7 @@
 """Bases of all events: ids, times, roles, and the structs of what comes in and of what goes out."""
 
+# ruff: noqa: F403, F405 - the vocabulary of fields
+
 from __future__ import annotations
 
 from collections.abc import Collection
@@ -9,19 +11,7 @@ from typing import Annotated, Literal, NamedTuple, TypedDict
 
 from msgspec import Meta, Struct
 
-from models.events.fields import (
-    BEHAVIOUR,
-    CONTENT,
-    NAMED,
-    OPERATIONAL,
-    AppId,
-    EventId,
-    EventTime,
-    RequestName,
-    SessionId,
-    UserId,
-    about,
-)
+from models.events.fields import *
 
 Scalar = str | int | float | bool | None
 

@@ -9,6 +9,8 @@ Who read words or changed something, and what it was about, is written by roles 
 a replay makes none.
 """
 
+# ruff: noqa: F403, F405 - the vocabulary of fields
+
 from __future__ import annotations
 
 from typing import Annotated, Literal
@@ -17,23 +19,7 @@ from msgspec import Meta, Struct
 
 from models.events.app import SpaceCommand
 from models.events.base import Control
-from models.events.fields import (
-    BEHAVIOUR,
-    CONTENT,
-    IDENTIFIER,
-    NAMED,
-    OPERATIONAL,
-    AppId,
-    EventTime,
-    Identifier,
-    Operator,
-    RequestName,
-    SessionId,
-    SessionIds,
-    UserId,
-    UtcTime,
-    about,
-)
+from models.events.fields import *
 from models.events.project import ProjectCommand
 from models.events.user import UserCommand
 

@@ -3,6 +3,8 @@
 A project belongs to an app: the same id in two apps is two projects. It is folded under its key (`project_key`).
 """
 
+# ruff: noqa: F403, F405 - the vocabulary of fields
+
 from __future__ import annotations
 
 from typing import Annotated, Literal
@@ -10,46 +12,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from models.events.base import Output, RequestId, Speaker, key_part
-from models.events.fields import (
-    BEHAVIOUR,
-    CONTENT,
-    IDENTIFIER,
-    NAMED,
-    OPERATIONAL,
-    AppId,
-    Count,
-    EventTime,
-    Operator,
-    ProjectId,
-    Ratio,
-    RequestName,
-    SessionId,
-    TurnIndex,
-    UserId,
-    UtcTime,
-    about,
-)
-from models.events.project_items import (
-    MOST_CONTENT_CHARS,
-    Category,
-    ConsolidationFigures,
-    ConversationChunk,
-    ConversationStatus,
-    ImportedMessage,
-    ItemId,
-    ItemIds,
-    ItemKind,
-    MemoryType,
-    PendingFact,
-    ProjectConversation,
-    ProjectEpisode,
-    ProjectMemory,
-    RelationType,
-    Remembered,
-    Subject,
-    Tags,
-    ValidUntil,
-)
+from models.events.fields import *
+from models.events.project_items import *
 
 MOST_NAMED = 1_000
 """Ids that one event names."""

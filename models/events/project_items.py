@@ -4,6 +4,8 @@ The state keeps these, events carry them, readers and files have them: one form,
 Times are aware UTC. Importance, confidence, strength, significance and decay lie in 0-1.
 """
 
+# ruff: noqa: F403, F405 - the vocabulary of fields
+
 from __future__ import annotations
 
 from enum import StrEnum
@@ -12,21 +14,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from models.events.base import Role
-from models.events.fields import (
-    BEHAVIOUR,
-    CONTENT,
-    IDENTIFIER,
-    OPERATIONAL,
-    Count,
-    KeyTopics,
-    Ratio,
-    SessionId,
-    Share,
-    TurnIndex,
-    UserId,
-    UtcTime,
-    about,
-)
+from models.events.fields import *
 
 MOST_CONTENT_CHARS = 4_000
 """Of a memory in a command; the policy keeps fewer."""

@@ -1,5 +1,7 @@
 """Events of a session: turns and what travels beside them in; profiles, windows, alerts and episodes out."""
 
+# ruff: noqa: F403, F405 - the vocabulary of fields
+
 from __future__ import annotations
 
 from enum import StrEnum
@@ -8,36 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Struct, field
 
 from models.events.base import DEFAULT_APP, Control, Output, RiskMode, Scalar, Speaker
-from models.events.fields import (
-    BEHAVIOUR,
-    CONTENT,
-    IDENTIFIER,
-    NAMED,
-    OPERATIONAL,
-    AlertId,
-    AppId,
-    EndTime,
-    EventId,
-    EventTime,
-    FirstTurn,
-    Identifier,
-    KeyTopics,
-    LastTurn,
-    MessageId,
-    Operator,
-    Ratio,
-    Score,
-    SessionId,
-    Share,
-    StartTime,
-    Summary,
-    TurnIndex,
-    TurnNumber,
-    UnsupportedTurns,
-    UserId,
-    UtcTime,
-    about,
-)
+from models.events.fields import *
 
 # --- in: turns.v1, key session_id --------------------------------------------------------------------------
 
@@ -367,3 +340,18 @@ class DeadLetter(Struct, frozen=True, kw_only=True, tag_field="type", tag="dead_
     value: Annotated[bytes | None, about("Original record value.", CONTENT)]
     headers: Annotated[list[tuple[str, bytes | None]], about("Original record headers.", CONTENT)]
     appended_at: Annotated[UtcTime, about("When the broker appended the bad record.", OPERATIONAL)]
+
+
+class TurnCorrected(Control, frozen=True, kw_only=True, tag="turn_corrected", gc=False):
+    """Somebody puts the text of a turn right, also long after the session's end; the latest correction counts.
+
+    The old text stays in the archive until it is erased. What was made of it before (risk, alerts, summaries, episodes,
+    memories of projects and apps) stays as it is.
+    """
+
+    app_id: Annotated[AppId, NAMED, about("App of the conversation.")]
+    user_id: Annotated[UserId, NAMED, about("User whose turn it is, or who was answered.")]
+    turn: Annotated[TurnNumber, about("Turn that is put right.")]
+    content: Annotated[str, about("The new text of the message, at most 256 KiB of UTF-8.", CONTENT)]
+    by: Annotated[Operator, about("Who put it right.")] = ""
+    reason: Annotated[str, about("Why, in their words.", CONTENT)] = ""

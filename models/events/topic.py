@@ -1,4 +1,6 @@
-"""Events of a session's topics: what is said of them, and what becomes of them."""
+"""Events of a session's memory: its topics, and its segments, turns that became a summary."""
+
+# ruff: noqa: F403, F405 - the vocabulary of fields
 
 from __future__ import annotations
 
@@ -7,26 +9,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from models.events.base import Control, Output, Position, RequestedTurn, Speaker
-from models.events.fields import (
-    BEHAVIOUR,
-    CONTENT,
-    NAMED,
-    OPERATIONAL,
-    Bytes,
-    EventId,
-    EventTime,
-    Ratio,
-    Share,
-    SummarisedBy,
-    Summary,
-    Tokens,
-    TopicId,
-    TurnIndex,
-    TurnNumber,
-    UserId,
-    UtcTime,
-    about,
-)
+from models.events.fields import *
 
 TOPIC_DIMS = 256
 """Of a topic's embedding: topics are told apart better than with the 64 of the detectors (`lab eval topics`)."""
@@ -202,3 +185,40 @@ class TopicChanged(Output, frozen=True, kw_only=True, tag="topic_changed"):
         list[int], about("Turns that index and archive alone have: first and last number of each run.", BEHAVIOUR)
     ] = field(default_factory=list)
     recalled_messages: Annotated[int, about("Of its messages, those of the user's other sessions.", BEHAVIOUR)] = 0
+
+
+class SegmentSummarised(Control, frozen=True, kw_only=True, tag="segment_summarised", gc=False):
+    """A slower summariser finished: its text replaces the extractive one of that segment."""
+
+    first_turn: Annotated[TurnNumber, about("Lowest turn number, inside the range.")]
+    last_turn: Annotated[TurnNumber, about("Highest turn number, inside the range.")]
+    summary: Summary
+    summarised_by: SummarisedBy
+    ended_at: Annotated[UtcTime | None, about("As in the request; null: of whatever segment has this range.")] = None
+
+
+class SegmentCompacted(Output, frozen=True, kw_only=True, tag="segment_compacted"):
+    """Turns of the working memory became a summary. Both ends of the range are inside."""
+
+    first_turn: FirstTurn
+    last_turn: LastTurn
+    turns: Annotated[list[int], about("Numbers of the turns that the summary stands for.", BEHAVIOUR)]
+    summary: Summary
+    summarised_by: SummarisedBy
+    risk_mean: Annotated[Share, about("Mean risk of the turns in the segment.")]
+    key_topics: KeyTopics
+    started_at: StartTime
+    ended_at: EndTime
+    tokens_before: Annotated[Tokens, about("Tokens of the turns that it stands for.")]
+    tokens_after: Tokens
+    bytes_before: Annotated[Bytes, about("UTF-8 bytes of the turns that it stands for.")]
+    bytes_after: Bytes
+
+
+class SegmentRequested(Output, frozen=True, kw_only=True, tag="segment_requested"):
+    """A slower summariser is to say better what a segment says. Never waited for; answered by `SegmentSummarised`."""
+
+    first_turn: FirstTurn
+    last_turn: LastTurn
+    turns: Annotated[list[RequestedTurn], about("The turns, long ones cut.", CONTENT)]
+    ended_at: EndTime

@@ -3,6 +3,8 @@
 A user is a user of one app: the same id in two apps is two users, so that nothing crosses from one tenant to another.
 """
 
+# ruff: noqa: F403, F405 - the vocabulary of fields
+
 from __future__ import annotations
 
 from enum import StrEnum
@@ -11,34 +13,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from models.events.base import CommandResult, Output, RequestedTurn, RequestId, Speaker, key_part
-from models.events.fields import (
-    BEHAVIOUR,
-    CONTENT,
-    IDENTIFIER,
-    NAMED,
-    OPERATIONAL,
-    AppId,
-    Confidence,
-    EmbeddedBy,
-    Embedding,
-    EndTime,
-    EventTime,
-    Importance,
-    KeyTopics,
-    Operator,
-    Ratio,
-    SessionId,
-    SessionIds,
-    StartTime,
-    SummarisedBy,
-    Summary,
-    Tokens,
-    TurnIndex,
-    TurnNumber,
-    UserId,
-    UtcTime,
-    about,
-)
+from models.events.fields import *
 from models.events.topic import TopicsKept, TopicsRecalled
 
 FactKey = Annotated[str, about(privacy=CONTENT, min_length=1, max_length=64, pattern=r"^[a-z0-9_]+$")]
