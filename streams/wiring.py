@@ -27,9 +27,8 @@ from streams.ports import Embedder, Judge, VectorStore
 from streams.settings import LlmSettings, Settings
 
 if TYPE_CHECKING:
-    from streams.inference.e5 import E5Embedder
     from streams.inference.llm_answers import Llm
-    from streams.inference.minilm import MiniLmEmbedder
+    from streams.inference.onnx_embedder import E5Embedder, MiniLmEmbedder
     from streams.inference.summaries import Summariser
     from streams.inference.trained_scorer import TrainedScorer
     from streams.inference.wordllama import WordLlamaEmbedder
@@ -137,14 +136,10 @@ def _loaded(name: str) -> Embedder:
 
 def local_embedder(name: str) -> LocalEmbedder:
     """Class of an embedder in this process; weights are loaded by making one."""
-    if name == "e5":
-        from streams.inference.e5 import E5Embedder  # noqa: PLC0415 - extra `e5`
+    if name in {"e5", "minilm"}:
+        from streams.inference import onnx_embedder as onnx  # noqa: PLC0415 - extras `e5` and `minilm`
 
-        return E5Embedder
-    if name == "minilm":
-        from streams.inference.minilm import MiniLmEmbedder  # noqa: PLC0415 - extra `minilm`
-
-        return MiniLmEmbedder
+        return onnx.E5Embedder if name == "e5" else onnx.MiniLmEmbedder
     from streams.inference.wordllama import WordLlamaEmbedder  # noqa: PLC0415 - its libraries take a while to import
 
     return WordLlamaEmbedder

@@ -11,8 +11,7 @@ from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 from streams.encryption.keyring import ErasedKey, Keyring, WrappedKey, keyring_of
 from streams.encryption.wrapping import wrapper_of
-from streams.settings import load_settings
-from streams.settings.encryption import EncryptionSettings
+from streams.settings import EncryptionSettings, load_settings
 
 app = group("Make, list, rotate and erase the apps' keys of encryption at rest (encryption.keyring).")
 

@@ -110,17 +110,15 @@ def operations() -> Mapping[str, Route]:
     from streams.api.apps.routes import AppMemoryAdmin
     from streams.api.apps.statistics import AppStatistics
     from streams.api.projects.commands import ProjectCommandRoutes
-    from streams.api.projects.graph import ProjectGraph
     from streams.api.projects.items import ProjectItems
     from streams.api.projects.reading import ProjectReader
     from streams.api.projects.routes import ProjectFiles, ProjectStandings
     from streams.api.users.facts import FactRoutes
-    from streams.api.users.mode import ModeRoutes
     from streams.api.users.reading import MemoryReader
     from streams.http.route import routes_of
 
-    apps, users = (AppMemoryAdmin, AppStatistics), (MemoryReader, FactRoutes, ModeRoutes)
-    projects = (ProjectReader, ProjectStandings, ProjectCommandRoutes, ProjectFiles, ProjectGraph, ProjectItems)
+    apps, users = (AppMemoryAdmin, AppStatistics), (MemoryReader, FactRoutes)
+    projects = (ProjectReader, ProjectStandings, ProjectCommandRoutes, ProjectFiles, ProjectItems)
     return {route.operation: route for kind in (*apps, *users, *projects) for route in routes_of(kind)}
 
 

@@ -27,7 +27,6 @@ from streams.api.sessions.history import HistoryReader
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import KnowsSessions, SessionReader
 from streams.api.users.facts import FactRoutes
-from streams.api.users.mode import ModeRoutes
 from streams.api.users.reading import MemoryReader
 from streams.archive.history import ArchivedTurns
 from streams.erase.record import KafkaEraseRequests
@@ -130,12 +129,11 @@ def memory_api(
     command_routes = ProjectCommandRoutes(project_reader, project_commands(commands, projects))
     listings = [each(scoped) for each in LISTINGS]
     sessions = SessionReader(turns, users, topic_prefix=topic_prefix, waiting=reader.waiting)
-    deeds = user_commands(commands, users)
-    facts, mode = FactRoutes(users, deeds), ModeRoutes(deeds, SpaceCommands(commands, apps))
+    facts = FactRoutes(users, user_commands(commands, users), SpaceCommands(commands, apps))
     changes = SessionChanges(turns, topics, scoped, writer, archive)
     topic_reader = TopicReader(topics, policy.topics, waiting, archive, shown=shown)
     routes = (
-        *served_routes(*listings, facts, mode, reader, sessions, history, topic_reader, changes),
+        *served_routes(*listings, facts, reader, sessions, history, topic_reader, changes),
         *project_routes(project_reader, command_routes),
         *admin_routes(apps, policy.apps, commands, erasures, turns),
         *(() if live is None else live.routes(scoped, turns, topics, users, search)),

@@ -25,8 +25,7 @@ from models.errors import ConfigurationError
 from streams.encryption.tokens import ID_BYTES, DataKey
 from streams.encryption.wrapping import wrapper_of
 from streams.ports import KeyWrapper
-from streams.settings import Settings, load_settings
-from streams.settings.encryption import EncryptionSettings
+from streams.settings import EncryptionSettings, Settings, load_settings
 
 NOBODY = ""
 """App of what belongs to none: progress of partitions, refused records. Its key is made with the file."""

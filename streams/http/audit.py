@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from models.errors import DeliveryFailed
 from models.events import AccessAudited, Output
 from streams.http.audit_log import BatchedAudit
-from streams.http.problems import Problem, unavailable
+from streams.http.problems import forbidden, unavailable
 from streams.http.route import Audited
 from streams.http.security import Caller, asking, caller
 
@@ -143,9 +143,7 @@ def require_text() -> Caller:
     """
     found = caller()
     if not found.text:
-        raise Problem(
-            HTTPStatus.FORBIDDEN, "forbidden_text", "this token may not read what was said (http.tokens, text)"
-        )
+        raise forbidden("this token may not read what was said (http.tokens, text)", "forbidden_text")
     return found
 
 

@@ -16,7 +16,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streams.http.answering import bodies_of, reach_of
-from streams.http.problems import Problem
+from streams.http.problems import Problem, forbidden
 from streams.http.security import (
     Caller,
     ReadAccess,
@@ -208,7 +208,7 @@ class RequestGuard:
             return Caller(role=TokenRole.ADMIN)
         found = self._known(access, address, _header(scope, b"authorization"))
         if reach == "metrics" and not found.admin:
-            raise Problem(HTTPStatus.FORBIDDEN, "forbidden", "metrics are of all tenants: this takes an admin token")
+            raise forbidden("metrics are of all tenants: this takes an admin token")
         if reach != "metrics":
             self._rates.asked(id(found))  # holders live as long as the settings do
         return found

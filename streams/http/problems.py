@@ -83,6 +83,16 @@ def invalid_field(field: str, detail: str) -> Problem:
     return invalid_request([FieldError(field, detail)])
 
 
+def not_found(detail: str) -> Problem:
+    """404: there is no such thing, or the caller may not know of it."""
+    return Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
+
+
+def forbidden(detail: str, code: str = "forbidden") -> Problem:
+    """403: the caller's token does not reach so far."""
+    return Problem(HTTPStatus.FORBIDDEN, code, detail)
+
+
 def undecodable(error: Exception, asked: object) -> Problem:
     """422 for a body that msgspec refused.
 

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 from models.errors import ConfigurationError
 from models.events import DEFAULT_APP
-from streams.http.problems import Problem
+from streams.http.problems import Problem, forbidden
 from streams.settings.http import HttpSettings, TokenRole
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, section 2.1
@@ -69,9 +69,7 @@ class Caller:
             Problem: 403, another tenant's app.
         """
         if wanted is not None and not self.may_read(wanted):
-            raise Problem(
-                HTTPStatus.FORBIDDEN, "forbidden_app", "this token does not read the app that the request names"
-            )
+            raise forbidden("this token does not read the app that the request names", "forbidden_app")
         if wanted is None and self.apps is not None and len(self.apps) == 1:
             return next(iter(self.apps))
         return wanted
@@ -124,7 +122,7 @@ def require_role(role: TokenRole) -> Caller:
     """
     found = caller()
     if not found.role.may(role):
-        raise Problem(HTTPStatus.FORBIDDEN, "forbidden", f"this takes an {role} token")
+        raise forbidden(f"this takes an {role} token")
     return found
 
 
@@ -237,11 +235,8 @@ def require_own_page(host: str, origins: Iterable[str], sites: Iterable[str]) ->
     told = {site.strip().lower() for site in sites}
     own = told == {"same-origin"} or all(_is_of(origin, host) for origin in origins)
     if "cross-site" in told or not own:
-        raise Problem(
-            HTTPStatus.FORBIDDEN,
-            "foreign_origin",
-            "pages of other sites, hosts and ports may not write; behind a proxy, have it pass `Host` on",
-        )
+        detail = "pages of other sites, hosts and ports may not write; behind a proxy, have it pass `Host` on"
+        raise forbidden(detail, "foreign_origin")
 
 
 def _is_of(origin: str, host: str) -> bool:

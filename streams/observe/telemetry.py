@@ -19,7 +19,7 @@ from models.errors import ConfigurationError
 from models.metrics import METRICS, Metric, MetricKind
 from streams.observe.memory_limit import memory_limit_bytes
 from streams.observe.tracing import tracing
-from streams.settings.telemetry import TelemetrySettings
+from streams.settings import TelemetrySettings
 
 PREFIX = "turntide_"
 

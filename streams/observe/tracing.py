@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from models.errors import ConfigurationError
 from models.wire.trace_context import Traces
-from streams.settings.telemetry import TelemetrySettings
+from streams.settings import TelemetrySettings
 
 if TYPE_CHECKING:
     from streams.observe.otel_spans import Spans

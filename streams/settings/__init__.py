@@ -23,13 +23,10 @@ from pydantic_settings import (
 
 from models.errors import ConfigurationError
 from streams.settings.archive import ArchiveSettings, IcebergSettings
-from streams.settings.encryption import EncryptionSettings
-from streams.settings.gateway import GatewaySettings
-from streams.settings.http import HttpSettings
+from streams.settings.http import GatewaySettings, HttpSettings
 from streams.settings.judge import JudgeSettings, ModelServerSettings
 from streams.settings.live import LiveSettings
 from streams.settings.reading import file_values, render_error, unreadable_json, with_seconds
-from streams.settings.telemetry import TelemetrySettings
 
 
 def default_data_dir() -> Path:
@@ -44,6 +41,54 @@ def local_bootstrap(data_dir: Path) -> str | None:
         return f"127.0.0.1:{json.loads((data_dir / 'kafka' / 'broker.json').read_bytes())['port']:d}"
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+class TelemetrySettings(BaseModel):
+    """Metrics, and traces by OpenTelemetry (extra `otel`); traces are off unless a collector is named."""
+
+    otlp_endpoint: str | None = Field(None, description="OTLP over HTTP, e.g. http://127.0.0.1:4318; none: no traces.")
+    sample_ratio: float = Field(
+        0.01,
+        ge=0,
+        le=1,
+        description="Of the batches without a sampled `traceparent`; those with one are always traced.",
+    )
+    most_record_spans: int = Field(
+        50, ge=0, le=10_000, description="Records of one batch with a sampled `traceparent` that get a span."
+    )
+    metrics: bool = Field(True, description="Off only to measure what counting costs: /metrics shows zeros then.")
+    watts_per_core: float = Field(
+        10.0, ge=0, le=1_000, description="What a core draws at work, for the estimate energy_joules_total."
+    )
+    price_in_per_million: float = Field(
+        0.0, ge=0, description="Price of a million tokens of prompts to the model this process asks, in any currency."
+    )
+    price_out_per_million: float = Field(0.0, ge=0, description="Of a million tokens of its answers.")
+
+
+class EncryptionSettings(BaseModel):
+    """Encryption at rest with a key per app (extra `encryption`); off unless a keyring is named.
+
+    The keyring holds the apps' data keys, each wrapped by the master key or by Vault.
+    """
+
+    keyring: Path | None = Field(
+        None,
+        description="File with the wrapped keys, made by `turntide ops keys init`; none: nothing is encrypted. All "
+        "roles share it. Keep it, and copies of it, out of what is backed up: erasing a key must erase all of it.",
+    )
+    master_key: SecretStr | None = Field(
+        None, description="Wraps the keys: 32 bytes in base64 (openssl rand -base64 32)."
+    )
+    previous_master_key: SecretStr | None = Field(
+        None, description="Also unwraps, until `turntide ops keys rewrap` has run."
+    )
+    vault_url: str | None = Field(
+        None, description="HashiCorp Vault whose transit engine wraps instead, e.g. https://vault:8200."
+    )
+    vault_token: SecretStr | None = Field(None, description="Token for Vault.")
+    vault_key: str = Field("turntide", description="Name of the key in Vault's transit engine.")
+    apps: tuple[str, ...] = Field((), description="Encrypt only these apps; empty: all.")
 
 
 class KafkaSettings(BaseModel):

@@ -12,9 +12,7 @@ import pytest
 
 from models.errors import ConfigurationError
 from models.session.topics.matching import topic_vector
-from streams.inference.e5 import E5Embedder
-from streams.inference.minilm import MiniLmEmbedder
-from streams.inference.onnx_embedder import OnnxEmbedder
+from streams.inference.onnx_embedder import E5Embedder, MiniLmEmbedder, OnnxEmbedder
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder, Vectors
 

@@ -10,8 +10,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import SecretStr
 
 from models.errors import ConfigurationError
-from streams.encryption.master_key import MasterKey
-from streams.encryption.vault import VaultTransit
+from streams.encryption.wrapping import MasterKey, VaultTransit
 from streams.ports import KeyWrapper
 from tests.support.http_server import Request, answering
 

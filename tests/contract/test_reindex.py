@@ -32,8 +32,7 @@ from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore, alias_of
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
-from streams.inference.e5 import E5Embedder
-from streams.inference.minilm import MiniLmEmbedder
+from streams.inference.onnx_embedder import E5Embedder, MiniLmEmbedder
 from streams.ports import Embedder, Point, Vectors, VectorStore
 from tests.support import projects_indexed
 from tests.support.api_tenants import user_events_of

@@ -17,9 +17,8 @@ from models.events import AlertChanged, AlertStatus, Mode, Role, Severity
 from models.events.topics import ALERTS, COMMANDS, JUDGEMENTS, TURNS
 from streams.kafka.producer import Record
 from streams.observe.tracing import tracing
-from streams.settings import Settings
+from streams.settings import Settings, TelemetrySettings
 from streams.settings.judge import GuardServerSettings, JudgeSettings
-from streams.settings.telemetry import TelemetrySettings
 from tests.support.fault_driver import events, recorded, records_on, running, said, until
 from tests.support.openai_stand_in import StandIn, standing_in
 from tests.support.traced import HEADER, headers_on, traced

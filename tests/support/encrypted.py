@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from streams.encryption.keyring import Keyring
 from streams.encryption.wrapping import wrapper_of
-from streams.settings.encryption import EncryptionSettings
+from streams.settings import EncryptionSettings
 
 MASTER_KEY = b64encode(bytes(range(32))).decode()
 

@@ -23,8 +23,7 @@ from streams.index.edge import EdgeStore
 from streams.index.sealed import sealed_store
 from streams.kafka.producer import Record
 from streams.ports import Point
-from streams.settings import Settings
-from streams.settings.encryption import EncryptionSettings
+from streams.settings import EncryptionSettings, Settings
 from streams.state.changelog import keyed
 from streams.state.sealing import opened_part, sealed_part
 from tests.support.command_line import printed, refused, turntide

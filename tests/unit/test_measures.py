@@ -23,8 +23,8 @@ from streams.inference.llm_client import count_usage
 from streams.kafka.records import ShownPartitions, event_time_of
 from streams.observe.memory_limit import memory_limit_bytes
 from streams.observe.telemetry import Metrics, counted_apart, metrics
+from streams.settings import TelemetrySettings
 from streams.settings.archive import ArchiveSettings
-from streams.settings.telemetry import TelemetrySettings
 
 WRITTEN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 

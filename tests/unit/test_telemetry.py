@@ -16,7 +16,7 @@ from models.errors import ConfigurationError
 from models.metrics import LABELS, METRICS, Metric, MetricKind
 from streams.observe import telemetry
 from streams.observe.telemetry import Metrics, _Calm, configure_logging
-from streams.settings.telemetry import TelemetrySettings
+from streams.settings import TelemetrySettings
 
 SAID = "what the user really said"
 

@@ -23,7 +23,7 @@ from streams.kafka.records import trace_headers, traces_of
 from streams.observe.otel_spans import otlp_exporter
 from streams.observe.telemetry import metrics, stage
 from streams.observe.tracing import Tracing, tracing
-from streams.settings.telemetry import TelemetrySettings
+from streams.settings import TelemetrySettings
 from tests.support.traced import HEADER, SPAN_ID, TRACE_ID
 
 Place = tuple[str, int, int]

@@ -12,7 +12,7 @@ from models.events import Role
 from models.policy import Policy, load_policy
 from models.policy.escalation import CombinationModel
 from models.risk.scorer import RuleScorer
-from streams.inference.minilm import MiniLmEmbedder
+from streams.inference.onnx_embedder import MiniLmEmbedder
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import load_settings
 from streams.wiring import policy_of, scorer_of

@@ -178,7 +178,7 @@ def words(
 
     from jobs.lab.train.words import table_of, words_of
     from jobs.shared.output import status_line
-    from streams.inference.e5 import E5Embedder
+    from streams.inference.onnx_embedder import E5Embedder
 
     if not to.parent.is_dir():
         raise ConfigurationError(f"--to {to}: there is no folder {to.parent}")

@@ -40,7 +40,7 @@ from streams.api.apps.messages import (
 )
 from streams.api.commands import SpaceCommands
 from streams.api.sessions.turns import SoughtText
-from streams.http.problems import Problem, invalid_field
+from streams.http.problems import Problem, invalid_field, not_found
 from streams.http.route import Accepted, Group, RouteAnswer
 from streams.http.security import caller
 from streams.index.app_memory import AppMemoryIndex, SearchMode
@@ -311,6 +311,4 @@ def _too_long(policy: AppPolicy) -> Problem:
 
 
 def _no_such_memory() -> Problem:
-    return Problem(
-        HTTPStatus.NOT_FOUND, "not_found", "no such memory: GET /apps/{app_id}/memories lists those that there are"
-    )
+    return not_found("no such memory: GET /apps/{app_id}/memories lists those that there are")

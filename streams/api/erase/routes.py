@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from http import HTTPStatus
 from typing import Annotated, ClassVar
 from uuid import uuid4
 
@@ -16,7 +15,7 @@ from streams.api.commands import read_only
 from streams.api.sessions.turns import KnowsSessions
 from streams.erase.record import KafkaEraseRequests
 from streams.http.field_rules import Rules, given, never, some_of
-from streams.http.problems import Problem, invalid_field
+from streams.http.problems import forbidden, invalid_field
 from streams.http.route import Accepted, Group
 from streams.http.security import Caller, caller
 from streams.settings.http import TokenRole
@@ -143,14 +142,10 @@ def _scope(asked: Erase, asked_by: Caller) -> EraseScope:
     if asked.app_id is not None:
         asked_by.app_of(asked.app_id)
     elif asked_by.apps is not None and asked.session_id is None:
-        raise Problem(
-            HTTPStatus.FORBIDDEN,
-            "forbidden_app",
-            "this token is bound to apps: name the app_id whose user, or which, is to be erased",
-        )
+        detail = "this token is bound to apps: name the app_id whose user, or which, is to be erased"
+        raise forbidden(detail, "forbidden_app")
     if asked.purge_logs and asked_by.apps is not None:
-        detail = "purge_logs also drops what other tenants wrote before: it takes an admin token of all apps"
-        raise Problem(HTTPStatus.FORBIDDEN, "forbidden", detail)
+        raise forbidden("purge_logs also drops what other tenants wrote before: it takes an admin token of all apps")
     if asked.session_id is not None:
         return "session"
     return "app" if asked.user_id is None else "user"

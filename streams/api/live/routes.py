@@ -28,7 +28,7 @@ from streams.api.live.hub import Apps, Hub, ReaderPosition
 from streams.api.live.known import KnownAlert
 from streams.api.live.messages import Acknowledge, Label, Me, Written
 from streams.http.audit import note_ids
-from streams.http.problems import Problem, invalid_field
+from streams.http.problems import Problem, invalid_field, not_found
 from streams.http.route import Accepted, Group
 from streams.http.security import caller
 from streams.kafka.records import input_record
@@ -268,9 +268,7 @@ class AlertCommands:
         """
         found = self._board.alert(alert_id)
         if found is None or found.event.session_id != session_id or not caller().may_read(found.event.app_id):
-            raise Problem(
-                HTTPStatus.NOT_FOUND,
-                "not_found",
+            raise not_found(
                 "this session has no such alert within live.window; `turntide alerts list` shows older ones",
             )
         note_ids({"app_id": found.event.app_id}.get)

@@ -31,7 +31,7 @@ from streams.api.live.routes import LIVE, AlertCommands, LiveData, OfApp
 from streams.api.live.timeline import TimelineReader
 from streams.api.users.messages import MAX_QUERY_CHARS
 from streams.http.answering import ServedRoute, served_routes
-from streams.http.problems import Problem
+from streams.http.problems import not_found
 from streams.http.security import caller
 from streams.index.collections import FACTS, MEMORIES
 from streams.index.hybrid_search import HybridSearch, Scope
@@ -87,7 +87,7 @@ def page_routes(folder: Path = STATIC) -> list[ServedRoute]:
     async def file(request: Request) -> Response:
         found = files.get(request.path_params["name"] or _INDEX)
         if found is None:
-            raise Problem(HTTPStatus.NOT_FOUND, "not_found", f"the page has no such file: open {LIVE_PAGE}")
+            raise not_found(f"the page has no such file: open {LIVE_PAGE}")
         headers = {**HEADERS, "ETag": found.etag}
         if found.etag in request.headers.get("if-none-match", ""):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)

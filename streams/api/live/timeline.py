@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from http import HTTPStatus
 from typing import Annotated
 
 from msgspec import Meta
@@ -29,7 +28,7 @@ from streams.api.live.messages import (
 from streams.api.live.routes import LIVE
 from streams.api.sessions.turns import OfSession, session_of
 from streams.http.audit import note, note_ids
-from streams.http.problems import Problem, invalid_field
+from streams.http.problems import invalid_field, not_found
 from streams.http.security import caller
 from streams.index.collections import RememberedTopic, RememberedTurn
 from streams.index.session_memory import SessionVectorMemory, TopicMemory
@@ -105,8 +104,7 @@ class TimelineReader:
             session = SessionName(app_id, asked.session_id)
         row = None if session is None else self._board.row(session)
         if session is None or row is None:
-            detail = "no such session within live.window; `turntide query` finds older ones in the archive"
-            raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
+            raise not_found("no such session within live.window; `turntide query` finds older ones in the archive")
         note_ids({"app_id": session.app_id}.get)
         turns, topics, facts, episodes = await asyncio.gather(
             self._turns.last_turns(session, MOST_TURNS),

@@ -32,7 +32,7 @@ from streams.api.projects.items import OfConversation, OfProjectMemory
 from streams.api.projects.messages import AddMemory, DeedAnswer, EditProjectMemory, PendingDeed, Relate, SetStatus
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.space import DONE_OUTCOMES, PROJECTS, AskedProject, ItemName, OfProject, no_such, require_done
-from streams.http.problems import Problem, invalid_field
+from streams.http.problems import invalid_field, not_found
 from streams.http.route import Accepted, RouteRules
 from streams.http.security import caller
 from streams.settings.http import TokenRole
@@ -140,8 +140,7 @@ class ProjectCommandRoutes:
         if named:
             _require_writable(command, named)
         if kind not in _BEGINNING and await self._reader.projects.stats(project.app_id, project.project_id) is None:
-            detail = "nothing is known of this project: GET /v1/projects lists them"
-            raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
+            raise not_found("nothing is known of this project: GET /v1/projects lists them")
         result = await self._commands.carry_out(command)
         if result is None:
             return project.pending(command.request_id)

@@ -1,14 +1,17 @@
-"""Look-ups of what a project's memory has: memories, pending facts, conversations, episodes."""
+"""Look-ups of what a project's memory has: memories and their relationships, pending facts, conversations, episodes."""
 
 import math
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import Annotated
+from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from models.events.fields import Identifier, UtcTime
 from models.events.project_items import EpisodeKind, MemoryType, PendingFact
 from models.project.rendering import chunks_of
+from models.project.view import ProjectView
+from models.retrieval.relations import Neighbour, dependents, neighbours, path
 from streams.api.answers import answered
 from streams.api.projects.answers import (
     MAX_PAGE,
@@ -18,11 +21,17 @@ from streams.api.projects.answers import (
     Conversations,
     Edge,
     Episodes,
+    GraphAnswer,
     MemoryPage,
+    Node,
+    PathAnswer,
     PendingFacts,
     ProjectMemoryAnswer,
+    RelatedMemories,
+    RelatedNode,
     ValidMemories,
 )
+from streams.api.projects.messages import MAX_DEPTH
 from streams.api.projects.reading import OfReader, conversation_of
 from streams.api.projects.space import PROJECTS, AskedProject, ItemName, OfProject, no_such
 from streams.http.problems import invalid_field
@@ -94,13 +103,45 @@ class OfArc(OfProject, frozen=True, kw_only=True):
     conversation_id: _Conversation | None = None
 
 
+_MemoryId = Annotated[ItemName, Meta(description="A memory.")]
+
+
+class WholeGraph(OfProject, frozen=True, kw_only=True):
+    """A request for a graph."""
+
+    limit: Annotated[int, Meta(ge=1, le=10 * MAX_PAGE, description="Relationships at most.")] = MAX_PAGE
+
+
+class OfNode(OfProject, frozen=True, kw_only=True):
+    """A request about a memory in the graph."""
+
+    memory_id: _MemoryId
+
+
+class Neighbours(OfNode, frozen=True, kw_only=True):
+    """A request for what is near."""
+
+    depth: Annotated[int, Meta(ge=1, le=MAX_DEPTH, description="Relationships away, at most.")] = 1
+    relation: Annotated[list[str], Meta(max_length=16, description="Only over these; once for each.")] | None = None
+    direction: Annotated[
+        Literal["out", "in", "both"], Meta(description="As relationships lead, against it, or both.")
+    ] = "both"
+
+
+class BetweenNodes(OfProject, frozen=True, kw_only=True):
+    """A request for what leads from one memory to another."""
+
+    source_id: _MemoryId
+    target_id: Annotated[ItemName, Meta(description="Another.")]
+
+
 class ProjectItems(OfReader):
-    """Routes that look up."""
+    """Routes that look up items, and relationships of memories."""
 
     @PROJECTS.get("/memories", "list_project_memories", audits="text_read")
     async def memories(self, asked: ListMemories) -> MemoryPage:
         """Memories of a project, the newest first, page by page. Nothing counts as accessed."""
-        view = await self._reader.view(AskedProject(asked))
+        view = await self._view(asked)
         wanted = (
             each
             for memory_id, each in sorted(view.memories.items(), reverse=True)
@@ -118,10 +159,8 @@ class ProjectItems(OfReader):
     @PROJECTS.get("/memories/{memory_id}", "get_project_memory", audits="text_read")
     async def memory(self, asked: OfProjectMemory) -> ProjectMemoryAnswer:
         """One memory, with its history and what leads to it. Nothing counts as accessed."""
-        view = await self._reader.view(AskedProject(asked))
-        found = view.memories.get(asked.memory_id)
-        if found is None:
-            raise no_such("memory", "memories")
+        view = await self._view(asked, asked.memory_id)
+        found = view.memories[asked.memory_id]
         incoming = [
             Edge(source_id=other.id, target_id=found.id, type=each.type, strength=each.strength)
             for other in view.memories.values()
@@ -138,7 +177,7 @@ class ProjectItems(OfReader):
 
         What a consolidation put away is left out of the present only. Nothing counts as accessed.
         """
-        view = await self._reader.view(AskedProject(asked))
+        view = await self._view(asked)
         when = asked.at or self._reader.now()
         present = asked.at is None and asked.known_at is None
         found = [each for each in view.valid_at(when, asked.known_at) if not (present and each.archived)]
@@ -148,7 +187,7 @@ class ProjectItems(OfReader):
     async def pending(self, asked: ListPending) -> PendingFacts:
         """Facts that are not sure enough to be memories, the surest first, page by page."""
         last = _place(asked.after)
-        view = await self._reader.view(AskedProject(asked))
+        view = await self._view(asked)
         waiting = sorted((fact for fact in view.pending.values() if _surest_first(fact) > last), key=_surest_first)
         page = waiting[: asked.limit]
         following = f"{page[-1].confidence!r}:{page[-1].id}" if len(waiting) > asked.limit else ""
@@ -157,7 +196,7 @@ class ProjectItems(OfReader):
     @PROJECTS.get("/conversations", "list_conversations", audits="text_read")
     async def conversations(self, asked: ListConversations) -> Conversations:
         """Conversations of a project, the latest first."""
-        view = await self._reader.view(AskedProject(asked))
+        view = await self._view(asked)
         latest = sorted(view.conversations.values(), key=lambda each: (each.last_at, each.id), reverse=True)
         return Conversations(conversations=latest[: asked.limit])
 
@@ -183,7 +222,7 @@ class ProjectItems(OfReader):
     @PROJECTS.get("/episodes", "list_project_episodes", audits="text_read")
     async def episodes(self, asked: ListEpisodes) -> Episodes:
         """Key moments, in order of time. Nothing counts as accessed."""
-        view = await self._reader.view(AskedProject(asked))
+        view = await self._view(asked)
         found = [
             each
             for each in view.episodes.values()
@@ -199,10 +238,73 @@ class ProjectItems(OfReader):
 
         Nothing counts as accessed.
         """
-        view = await self._reader.view(AskedProject(asked))
+        view = await self._view(asked)
         if asked.conversation_id is not None:
             conversation_of(view, asked.conversation_id)
         return answered(ArcAnswer, view.arc(asked.conversation_id), conversation_id=asked.conversation_id or "")
+
+    @PROJECTS.get("/graph", "get_graph", audits="text_read")
+    async def graph(self, asked: WholeGraph) -> GraphAnswer:
+        """Memories with relationships, and these; those of the newest memories first. Nothing counts as accessed."""
+        view = await self._view(asked)
+        edges = [edge for edge, _ in zip(_edges(view), range(asked.limit), strict=False)]
+        ends = sorted({end for edge in edges for end in (edge.source_id, edge.target_id)})
+        return GraphAnswer(nodes=[self._node(view, each) for each in ends], edges=edges)
+
+    @PROJECTS.get("/graph/neighbours", "list_neighbours", audits="text_read")
+    async def near(self, asked: Neighbours) -> RelatedMemories:
+        """Memories a few relationships away, the nearest first. Nothing counts as accessed."""
+        view = await self._view(asked, asked.memory_id)
+        found = neighbours(view.graph, asked.memory_id, asked.depth, types=asked.relation, direction=asked.direction)
+        return self._related(view, asked.memory_id, found)
+
+    @PROJECTS.get("/graph/dependents", "list_dependents", audits="text_read")
+    async def depending(self, asked: OfNode) -> RelatedMemories:
+        """What depends on a memory, directly or by way of others. Nothing counts as accessed."""
+        view = await self._view(asked, asked.memory_id)
+        return self._related(view, asked.memory_id, dependents(view.graph, asked.memory_id))
+
+    @PROJECTS.get("/graph/path", "find_path", audits="text_read")
+    async def way(self, asked: BetweenNodes) -> PathAnswer:
+        """The shortest way from one memory to another, in whichever direction its relationships lead.
+
+        Nothing counts as accessed.
+        """
+        view = await self._view(asked, asked.source_id, asked.target_id)
+        found = path(view.graph, asked.source_id, asked.target_id)
+        edges = [
+            Edge(source_id=each.source, target_id=each.target, type=each.type, strength=each.strength)
+            for each in found or []
+        ]
+        return PathAnswer(found=found is not None, edges=edges)
+
+    async def _view(self, asked: OfProject, *memory_ids: str) -> ProjectView:
+        """The project, once it is known that it has these.
+
+        Raises:
+            Problem: 404, it has not.
+        """
+        view = await self._reader.view(AskedProject(asked))
+        if any(each not in view.memories for each in memory_ids):
+            raise no_such("memory", "memories")
+        return view
+
+    def _node(self, view: ProjectView, item_id: str) -> Node:
+        if (episode := view.episodes.get(item_id)) is not None:
+            return Node(id=item_id, kind="episode", type=episode.kind.value, content=episode.title, valid=True)
+        memory, holds = view.memories[item_id], self._reader.holds(view.memories[item_id])
+        return Node(id=item_id, kind="memory", type=memory.type.value, content=memory.content, valid=holds)
+
+    def _related(self, view: ProjectView, memory_id: str, found: Iterable[Neighbour]) -> RelatedMemories:
+        related = [
+            RelatedNode(
+                **structs.asdict(self._node(view, each.id)),
+                distance=each.distance,
+                strength=each.path_strength,
+            )
+            for each in found
+        ]
+        return RelatedMemories(memory_id=memory_id, related=related)
 
 
 def _surest_first(fact: PendingFact) -> tuple[float, str]:
@@ -218,3 +320,10 @@ def _place(after: str) -> tuple[float, str]:
         return -float(confidence), item_id
     except ValueError:
         raise invalid_field("after", "is not the `next` of a page") from None
+
+
+def _edges(view: ProjectView) -> Iterator[Edge]:
+    for memory_id, memory in sorted(view.memories.items(), reverse=True):
+        for each in memory.relationships:
+            if each.target_id in view.memories:
+                yield Edge(source_id=memory_id, target_id=each.target_id, type=each.type, strength=each.strength)

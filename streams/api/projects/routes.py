@@ -27,7 +27,6 @@ from streams.api.projects.answers import (
     ProjectStanding,
 )
 from streams.api.projects.commands import COMMAND, ProjectCommandRoutes
-from streams.api.projects.graph import ProjectGraph
 from streams.api.projects.items import ProjectItems
 from streams.api.projects.messages import DeedAnswer, ImportItems, PendingDeed
 from streams.api.projects.reading import OfReader, ProjectReader
@@ -143,7 +142,7 @@ def project_routes(reader: ProjectReader, commands: ProjectCommandRoutes) -> lis
         reader: Reads for the caller of a request.
         commands: Carries out what is written.
     """
-    looking = (ProjectItems(reader), ProjectGraph(reader), ProjectStandings(reader))
+    looking = (ProjectItems(reader), ProjectStandings(reader))
     return served_routes(reader, ProjectFiles(reader, commands), commands, *looking)
 
 

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from models.events.fields import Identifier, printable
 from models.events.project import DeedResult
 from streams.api.projects.messages import PendingDeed
-from streams.http.problems import Problem, invalid_field
+from streams.http.problems import Problem, invalid_field, not_found
 from streams.http.route import Accepted, Group
 from streams.http.security import caller, require_role
 from streams.settings.http import TokenRole
@@ -98,4 +98,4 @@ def require_done(result: DeedResult) -> DeedResult:
 
 def no_such(what: str, where: str) -> Problem:
     """404, and where those stand that there are."""
-    return Problem(HTTPStatus.NOT_FOUND, "not_found", f"no such {what}: GET /v1/projects/{{id}}/{where} lists them")
+    return not_found(f"no such {what}: GET /v1/projects/{{id}}/{where} lists them")

@@ -25,7 +25,7 @@ from streams.api.sessions.turns import OfSession, session_of
 from streams.archive.history import ArchivedTurn, ArchivedTurns
 from streams.http.audit import require_text
 from streams.http.field_rules import Rules, given, some_of
-from streams.http.problems import Problem, invalid_field
+from streams.http.problems import Problem, invalid_field, not_found
 from streams.http.route import Accepted, Group
 from streams.http.security import caller
 from streams.index.collections import OF_EVENTS, RememberedTurn
@@ -183,14 +183,12 @@ class SessionChanges:
             for older in await self._archive.turns(session, number, 1) or []:
                 if older.turn == number:
                     return older
-        detail = "the session has no such turn: it never came, or was erased"
-        raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
+        raise not_found("the session has no such turn: it never came, or was erased")
 
     async def _require_topic(self, session: SessionName, topic: str) -> None:
         found = await self._topics.topic(session, topic)
         if found is None or not found.kept:
-            detail = "the session keeps no such topic: GET /v1/sessions/{id}/topics lists those it does"
-            raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
+            raise not_found("the session keeps no such topic: GET /v1/sessions/{id}/topics lists those it does")
 
     async def _write(
         self, event: TopicAdjusted | FeedbackGiven | TurnCorrected, session: SessionName, partition: int | None = None

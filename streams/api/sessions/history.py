@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from http import HTTPStatus
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -14,7 +13,7 @@ from streams.api.answers import answered, without
 from streams.api.sessions.turns import IndexedTurn, ReadSession, Waiting
 from streams.archive.history import ArchivedTurn, ArchivedTurns
 from streams.http.audit import note_given
-from streams.http.problems import Problem
+from streams.http.problems import not_found
 from streams.http.route import Group
 from streams.http.security import caller
 from streams.index.collections import OF_EVENTS
@@ -129,8 +128,7 @@ class HistoryReader:
         session = await self._waiting.session(self._turns, asked)
         found = await OF_EVENTS[ProfileUpdated].latest(self._store, session._asdict(), 1)
         if not found:
-            detail = "no profile of this session is indexed: it is unknown, or began a moment ago"
-            raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
+            raise not_found("no profile of this session is indexed: it is unknown, or began a moment ago")
         note_given([])
         return answered(ProfileAnswer, found[0])
 
@@ -144,7 +142,7 @@ class HistoryReader:
         session = await self._waiting.session(self._turns, asked)
         found = await self._turns.last_turns(session, 1)
         if not found:
-            raise Problem(HTTPStatus.NOT_FOUND, "not_found", "no turn of this session is indexed")
+            raise not_found("no turn of this session is indexed")
         return answered(SessionApp, found[0])
 
     @_HISTORY.get("/segments", "list_session_segments", audits="text_read")

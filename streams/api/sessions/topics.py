@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
@@ -24,7 +23,7 @@ from streams.api.sessions.turns import ReadSession, SimilarTurns, Waiting
 from streams.api.users.messages import between
 from streams.archive.history import ArchivedTurns
 from streams.http.audit import note_given
-from streams.http.problems import Problem
+from streams.http.problems import Problem, not_found
 from streams.http.route import Group
 from streams.http.security import caller
 from streams.index.collections import RememberedTopic, RememberedTurn
@@ -209,8 +208,7 @@ class TopicReader:
         """Statistics of a topic."""
         found = await self._found(asked)
         if found is None:
-            detail = "the session has no active topic (yet): ask again after a turn"
-            raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
+            raise not_found("the session has no active topic (yet): ask again after a turn")
         note_given([])  # a single topic is no item of a list: the audit counts none
         return _stats(found, self._policy, self._now())
 
@@ -244,9 +242,7 @@ def _timed(said: RememberedTurn | ArchivedMessage, shown: Callable[[str], str] =
 
 
 def _unknown_topic() -> Problem:
-    return Problem(
-        HTTPStatus.NOT_FOUND,
-        "not_found",
+    return not_found(
         "no such topic in this session: GET /v1/sessions/{id}/topics?include_gone=true lists its topics; "
         "older ones are in the archive (`turntide query`)",
     )

@@ -1,7 +1,12 @@
-"""Facts of a user by hand: written, put right, pinned, deleted.
+"""Facts of a user by hand (written, put right, pinned, deleted), and the mode of a user's memory.
 
 Each is a command in the log, folded in one order with what the user says and what extractors find; who wrote it stands
 in the fact and in the audit. A user that nothing is known of is begun by a fact that is written.
+
+The mode says whether the memory learns and is read, is only read, or neither. Its command goes to each place that
+remembers the user in the app: the user's memory first, then the user's space of app memories. If the process dies
+between both, the caller has no answer and asks again; a repeat changes nothing. Conversations, their risk and the
+archive go on as they are; so do memories of projects and of whole apps, which are nobody's own.
 """
 
 from __future__ import annotations
@@ -14,9 +19,20 @@ from uuid import uuid4
 
 from msgspec import Meta, Struct, structs
 
+from models.events.app import AdminCommand, SpaceModeSet
 from models.events.base import CommandResult
 from models.events.fields import Ratio
-from models.events.user import FactCategory, FactCommand, FactDeleted, FactEdited, FactKey, FactValue, UserDeed
+from models.events.user import (
+    FactCategory,
+    FactCommand,
+    FactDeleted,
+    FactEdited,
+    FactKey,
+    FactValue,
+    MemoryMode,
+    MemoryModeSet,
+    UserDeed,
+)
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
 from streams.api.commands import Commands
@@ -24,7 +40,7 @@ from streams.api.projects.messages import PendingDeed
 from streams.api.users.messages import FactAnswer, OfUser
 from streams.http.audit import note_ids
 from streams.http.field_rules import Rules, given, some_of
-from streams.http.problems import Problem, invalid_field
+from streams.http.problems import Problem, invalid_field, not_found
 from streams.http.route import Accepted, Group
 from streams.http.security import caller
 from streams.index.user_memory import UserMemory
@@ -66,12 +82,32 @@ class DeletedFact(Struct, frozen=True, kw_only=True):
     already_gone: bool
 
 
+class SetMode(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the memory is to do from now on."""
+
+    mode: Annotated[
+        MemoryMode,
+        Meta(description="`active` learns and is read; `read_only` is read and learns nothing new; `off` neither."),
+    ]
+
+
+class ModeAnswer(Struct, frozen=True, kw_only=True):
+    """What became of it."""
+
+    mode: MemoryMode
+    changed: bool
+    """Whether the user's memory had another mode before."""
+    pending: bool
+    """Whether a part of it is in the log and not carried out yet."""
+
+
 class FactRoutes:
-    """Routes that change facts.
+    """Routes that change facts, and the mode of a user's memory.
 
     Args:
         users: Where what they changed shows.
-        commands: Carries them out.
+        commands: Carries out those to users' memory.
+        spaces: Likewise to memories of apps.
         now: The clock of commands.
     """
 
@@ -79,11 +115,13 @@ class FactRoutes:
         self,
         users: UserMemory,
         commands: Commands[UserDeed, CommandResult],
+        spaces: Commands[AdminCommand, CommandResult],
         *,
         now: Callable[[], datetime] = now_utc,
     ) -> None:
         self._users = users
         self._commands = commands
+        self._spaces = spaces
         self._now = now
 
     @_FACTS.put(_PATH, "correct_user_fact", audits="acted", errors=(HTTPStatus.CONFLICT,))
@@ -99,8 +137,7 @@ class FactRoutes:
         if isinstance(result, Accepted):
             return result
         if result is None or result.outcome == "not_found":
-            detail = "the user has no such fact that holds: give a `value` to write one"
-            raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
+            raise not_found("the user has no such fact that holds: give a `value` to write one")
         if result.outcome == "too_many_pinned":
             detail = "half of the facts that a user may have are pinned already: let one go"
             raise Problem(HTTPStatus.CONFLICT, "too_many_pinned", detail)
@@ -122,24 +159,38 @@ class FactRoutes:
         self, asked: OfFact, kind: type[FactCommand], *, begins: bool, **fields: Any
     ) -> CommandResult | Accepted[PendingDeed] | None:
         """What came of a command; None: nothing is known of the user, and nothing is begun."""
-        app_id = app_of(asked)
-        if not begins and await self._users.stats(app_id, asked.user_id) is None:
+        if not begins and await self._users.stats(app_of(asked), asked.user_id) is None:
             return None
-        command: FactCommand = kind(
-            app_id=app_id,
-            user_id=asked.user_id,
-            timestamp=self._now(),
-            category=asked.category,
-            key=asked.key,
-            request_id=uuid4().hex,
-            by=caller().name,
-            **fields,
-        )
+        command: FactCommand = kind(**self._about(asked), category=asked.category, key=asked.key, **fields)
         result = await self._commands.carry_out(command)
         if result is not None:
             return result
         hint = "the command is in the log and will be carried out, once: look again; does the role memory run?"
         return Accepted(PendingDeed(success=False, pending=True, request_id=command.request_id, hint=hint))
+
+    @_FACTS.put("/users/{user_id:path}/mode", "set_memory_mode", audits="acted")
+    async def set_mode(self, asked: OfUser, body: SetMode) -> ModeAnswer:
+        """Switch a user's memory in an app: `active` (as it begins), `read_only` or `off`.
+
+        What was remembered stays: `POST /v1/erase` removes it.
+
+        Raises:
+            Problem: 403 another tenant's app; 503 this role takes no commands.
+        """
+        user = await self._commands.carry_out(MemoryModeSet(**self._about(asked), mode=body.mode))
+        space = await self._spaces.carry_out(SpaceModeSet(**self._about(asked), mode=body.mode))
+        changed = user is not None and user.outcome == "done"
+        return ModeAnswer(mode=body.mode, changed=changed, pending=user is None or space is None)
+
+    def _about(self, asked: OfUser) -> dict[str, Any]:
+        """What every command to the user's memory begins with."""
+        return {
+            "app_id": app_of(asked),
+            "user_id": asked.user_id,
+            "timestamp": self._now(),
+            "request_id": uuid4().hex,
+            "by": caller().name,
+        }
 
     async def _shown(self, asked: OfFact) -> FactAnswer | None:
         found = await self._users.facts(app_of(asked), asked.user_id, category=asked.category)
