@@ -156,29 +156,16 @@ async def answer(scope: Scope, receive: Receive, send: Send) -> None:
     await route.handle(scope, receive, send)
 
 
+def asked_route(scope: Scope) -> ServedRoute | None:
+    """The route that a request asks; None where none fits."""
+    route = scope[_MATCHED][0] if _MATCHED in scope else None
+    return route if isinstance(route, ServedRoute) else None
+
+
 def reach_of(scope: Scope) -> Reach:
     """Who is let in to what a request asks; what fits no route is told to holders of tokens only."""
-    route = scope[_MATCHED][0] if _MATCHED in scope else None
-    return route.reach if isinstance(route, ServedRoute) else "token"
-
-
-def is_lasting(scope: Scope) -> bool:
-    """Whether the answer to a request lasts."""
-    route = scope[_MATCHED][0] if _MATCHED in scope else None
-    return isinstance(route, ServedRoute) and route.lasting
-
-
-def max_body_bytes_of(scope: Scope) -> int | None:
-    """How large the body of a request may be, where its route says so."""
-    route = scope[_MATCHED][0] if _MATCHED in scope else None
-    return route.max_body_bytes if isinstance(route, ServedRoute) else None
-
-
-def bodies_of(scope: Scope) -> tuple[str, ...]:
-    """Media types that a route takes where it is not JSON alone."""
-    route = scope[_MATCHED][0] if _MATCHED in scope else None
-    declared = route.declared if isinstance(route, ServedRoute) else None
-    return () if declared is None else declared.bodies
+    route = asked_route(scope)
+    return "token" if route is None else route.reach
 
 
 class RequestMeasures:

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from streams.http.answering import bodies_of, reach_of
+from streams.http.answering import asked_route, reach_of
 from streams.http.problems import Problem, forbidden
 from streams.http.security import (
     Caller,
@@ -270,7 +270,9 @@ def require_json(scope: Scope) -> None:
     Raises:
         Problem: 415.
     """
-    allowed = bodies_of(scope) or ("application/json",)
+    route = asked_route(scope)
+    declared = None if route is None else route.declared
+    allowed = (declared is not None and declared.bodies) or ("application/json",)
     kinds = _all(scope, b"content-type")
     has_body = bool(_all(scope, b"transfer-encoding")) or bool(set(_all(scope, b"content-length")) - {"0"})
     if (kinds or has_body) and [each.partition(";")[0].strip().lower() for each in kinds] not in [

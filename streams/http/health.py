@@ -18,6 +18,7 @@ from datetime import timedelta
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
+import structlog
 import uvicorn
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -39,6 +40,8 @@ from streams.http.route import Group
 from streams.http.security import access_of, is_loopback
 from streams.observe.telemetry import metrics
 from streams.settings.http import HttpSettings
+
+log = structlog.get_logger(__name__)
 
 ASK_EVERY_S = 2.0
 _TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -325,6 +328,32 @@ async def _served(app: Starlette, server: _Server, listener: socket.socket) -> N
         for endpoint in getattr(app.state, "endpoints", ()):
             await stack.enter_async_context(endpoint.running())
         await server.serve([listener])
+
+
+async def serve_until(
+    stop: asyncio.Event, role: str, port: int, http: HttpSettings, readiness: AskedReadiness, **served: Any
+) -> None:
+    """Serve a role that keeps nothing until `stop` is set, asking meanwhile what its readiness rests on.
+
+    Args:
+        stop: Ends it.
+        role: For the log.
+        port: As of `serve`.
+        http: Where it listens, and who may ask what.
+        readiness: Of the role.
+        **served: `routes` and `endpoints` of `create_api`.
+
+    Raises:
+        ConfigurationError: As of `create_api` and `serve`.
+    """
+    api = create_api(ready=readiness.ready, registry=metrics.registry, http=http, **served)
+    looking = asyncio.create_task(readiness.keep_asking())
+    try:
+        async with serve(api, http.host, port) as listening:
+            log.info("http_listening", role=role, host=http.host, port=listening)
+            await stop.wait()
+    finally:
+        looking.cancel()
 
 
 @asynccontextmanager

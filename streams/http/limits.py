@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from streams.http.answering import is_lasting, max_body_bytes_of, reach_of
+from streams.http.answering import asked_route, reach_of
 from streams.http.problems import Problem, unavailable
 
 _deadline: ContextVar[asyncio.Timeout | None] = ContextVar("deadline", default=None)
@@ -38,7 +38,8 @@ class Limits:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer within the limits."""
-        if scope["type"] != "http" or reach_of(scope) in {"probe", "metrics"} or is_lasting(scope):
+        lasting = (route := asked_route(scope)) is not None and route.lasting
+        if scope["type"] != "http" or reach_of(scope) in {"probe", "metrics"} or lasting:
             await self._app(scope, receive, send)
             return
         started = False
@@ -60,7 +61,8 @@ class Limits:
             raise unavailable(
                 f"{self._most} requests are under way", code="too_many_requests", retry_after_s=_BUSY_RETRY_S
             )
-        most_bytes = max_body_bytes_of(scope) or self._max_body_bytes
+        route = asked_route(scope)
+        most_bytes = (route is not None and route.max_body_bytes) or self._max_body_bytes
         _require_small(_declared_bytes(scope), most_bytes)
         self._under_way += 1
         try:

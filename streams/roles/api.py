@@ -9,8 +9,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
-import structlog
-
 from models.errors import StoreUnavailable
 from models.policy import Policy
 from streams.api.assembly import memory_api
@@ -21,13 +19,10 @@ from streams.erase.record import KafkaEraseRequests
 from streams.gateway.gateway import Gateway
 from streams.http.answering import ServedRoute
 from streams.http.audit_log import BatchedAudit
-from streams.http.health import AskedReadiness, create_api, serve
+from streams.http.health import AskedReadiness, serve_until
 from streams.index.collections import TURNS
-from streams.observe.telemetry import metrics
 from streams.ports import Embedder, VectorStore
 from streams.settings import Settings
-
-log = structlog.get_logger(__name__)
 
 
 class Beside(TypedDict, total=False):
@@ -71,21 +66,10 @@ class ApiRole:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set."""
-        http = self._settings.http
-        api = create_api(
-            ready=self.ready,
-            registry=metrics.registry,
-            routes=self._served.routes,
-            endpoints=self._served.endpoints,
-            http=http,
-        )
-        looking = asyncio.create_task(self._readiness.keep_asking())
+        http, served = self._settings.http, {"routes": self._served.routes, "endpoints": self._served.endpoints}
         try:
-            async with serve(api, http.host, http.api_port) as port:
-                log.info("http_listening", role=self.name, host=http.host, port=port)
-                await stop.wait()
+            await serve_until(stop, self.name, http.api_port, http, self._readiness, **served)
         finally:
-            looking.cancel()
             await self._store.close()
 
     async def _look(self) -> None:

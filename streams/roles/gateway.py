@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-import structlog
-
 from models.errors import DeliveryFailed
 from models.policy import Policy
 from streams.gateway.gateway import Gateway
@@ -14,11 +12,8 @@ from streams.gateway.routes import GatewayRoutes
 from streams.gateway.visible import IndexedNumbers
 from streams.http.answering import ServedRoute, served_routes
 from streams.http.audit_log import BatchedAudit
-from streams.http.health import AskedReadiness, create_api, serve
-from streams.observe.telemetry import metrics
+from streams.http.health import AskedReadiness, serve_until
 from streams.settings import Settings
-
-log = structlog.get_logger(__name__)
 
 
 def turn_routes(gateway: Gateway, numbers: IndexedNumbers, settings: Settings) -> list[ServedRoute]:
@@ -62,20 +57,10 @@ class GatewayRole:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set; what is under way then is written."""
-        http = self._settings.http
-        api = create_api(
-            ready=self.ready,
-            registry=metrics.registry,
-            routes=turn_routes(self._gateway, self._numbers, self._settings),
-            endpoints=self._audit,
-            http=http,
-        )
-        looking = asyncio.create_task(self._readiness.keep_asking())
+        http, routes = self._settings.http, turn_routes(self._gateway, self._numbers, self._settings)
+        served = {"routes": routes, "endpoints": self._audit}
         try:
-            async with serve(api, http.host, http.gateway_port) as port:
-                log.info("http_listening", role=self.name, host=http.host, port=port)
-                await stop.wait()
+            await serve_until(stop, self.name, http.gateway_port, http, self._readiness, **served)
         finally:
-            looking.cancel()
             await self._numbers.close()
             await self._gateway.close()
