@@ -27,12 +27,12 @@ from streams.ports import Embedder, Judge, VectorStore
 from streams.settings import LlmSettings, Settings
 
 if TYPE_CHECKING:
+    from streams.api.assembly import Beside
     from streams.inference.llm_answers import Llm
     from streams.inference.onnx_embedder import E5Embedder, MiniLmEmbedder
     from streams.inference.summaries import Summariser
     from streams.inference.trained_scorer import TrainedScorer
     from streams.inference.wordllama import WordLlamaEmbedder
-    from streams.roles.api import Beside
 
     LocalEmbedder = type[WordLlamaEmbedder | MiniLmEmbedder | E5Embedder]
 

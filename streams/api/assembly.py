@@ -5,7 +5,7 @@ Whoever serves memory makes it here: the readers below never get the store itsel
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import structlog
 
@@ -51,6 +51,27 @@ log = structlog.get_logger(__name__)
 _APP = "app_id"
 
 
+class Beside(TypedDict, total=False):
+    """What a role that serves memory has beside the store; what it has not is not served, or refused."""
+
+    commands: CommandSender | None
+    """Where what admins do goes; None: such requests are refused."""
+    erasures: KafkaEraseRequests | None
+    """Where requests to forget somebody go; None: likewise."""
+    audit: BatchedAudit | None
+    """Takes records of what is read and done; None: nothing is noted."""
+    live: LivePage | None
+    """The live page; None: it is not served."""
+    writer: EventWriter | None
+    """Where events of sessions go; None: such requests are refused."""
+    archive: ArchivedTurns | None
+    """Where turns are that the index gave up; None: nowhere."""
+    gateway: Gateway | None
+    """Where turns go that a tool is given; None: it is not served."""
+    taking: Sequence[ServedRoute]
+    """Routes that take turns, as the gateway has them; none: they are refused."""
+
+
 class MemoryApi(NamedTuple):
     """What `health.create_api` serves of memory.
 
@@ -72,15 +93,8 @@ def memory_api(
     http: HttpSettings,
     *,
     topic_prefix: str,
-    commands: CommandSender | None = None,
-    erasures: KafkaEraseRequests | None = None,
-    audit: BatchedAudit | None = None,
-    live: LivePage | None = None,
-    writer: EventWriter | None = None,
-    archive: ArchivedTurns | None = None,
-    gateway: Gateway | None = None,
-    taking: Sequence[ServedRoute] = (),
     at_end: Callable[[], bool | None] = lambda: None,
+    **beside: Unpack[Beside],
 ) -> MemoryApi:
     """Routes and tools over a store.
 
@@ -90,20 +104,15 @@ def memory_api(
         policy: How much is kept, half-lives, and how rankings are fused.
         http: Whether the MCP tools are served, and to whom; what counts tokens.
         topic_prefix: Of the topics that are indexed.
-        commands: Where admins' commands go; None: routes that write answer 503.
-        erasures: Where erasures go; None: likewise.
-        audit: Takes records of what is read and done (`audit_log.BatchedAudit`); None: nothing is noted.
-        live: The live page; None: it is not served.
-        writer: Where events of sessions go; None: routes that write them answer 503.
-        archive: Where turns are that the index gave up; None: nowhere.
-        gateway: Where turns go; None: there is no tool for them.
-        taking: Routes that take turns, so that who reads and writes needs one address; none: they are refused.
         at_end: Whether the logs of users' memory are read to their end; None: it cannot be told here.
+        **beside: What the role has beside the store.
 
     Raises:
         ConfigurationError: There is no such counter of tokens here.
     """
     scoped, keep_turns = ScopedStore(store), policy.memory.stored_vectors
+    commands, erasures = beside.get("commands"), beside.get("erasures")
+    live, archive, audit = beside.get("live"), beside.get("archive"), beside.get("audit")
     turns = SessionVectorMemory(scoped, embedder, keep_turns=keep_turns)
     topics = TopicMemory(
         scoped, embedder, turns, keep_turns=keep_turns, forgotten_after=policy.session.closed_retention
@@ -130,17 +139,17 @@ def memory_api(
     listings = [each(scoped) for each in LISTINGS]
     sessions = SessionReader(turns, users, topic_prefix=topic_prefix, waiting=reader.waiting)
     facts = FactRoutes(users, user_commands(commands, users), SpaceCommands(commands, apps))
-    changes = SessionChanges(turns, topics, scoped, writer, archive)
+    changes = SessionChanges(turns, topics, scoped, beside.get("writer"), archive)
     topic_reader = TopicReader(topics, policy.topics, waiting, archive, shown=shown)
     routes = (
         *served_routes(*listings, facts, reader, sessions, history, topic_reader, changes),
         *project_routes(project_reader, command_routes),
         *admin_routes(apps, policy.apps, commands, erasures, turns),
         *(() if live is None else live.routes(scoped, turns, topics, users, search)),
-        *taking,
+        *beside.get("taking", ()),
     )
     erasing = None if erasures is None else Erasures(erasures, turns)
-    memory = reader, project_reader, command_routes, listings, facts, history, changes, erasing, gateway
+    memory = reader, project_reader, command_routes, listings, facts, history, changes, erasing, beside.get("gateway")
     tools = _tools(http, *memory)
     noting = () if audit is None else (audit,)  # closed last: what the others still do is noted
     watched = () if live is None else (live,)

@@ -6,44 +6,15 @@ Where the vector store is Qdrant Edge, one process owns it, and the index role s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from models.errors import StoreUnavailable
 from models.policy import Policy
-from streams.api.assembly import memory_api
-from streams.api.commands import CommandSender, EventWriter
-from streams.api.live.service import LivePage
-from streams.archive.history import ArchivedTurns
-from streams.erase.record import KafkaEraseRequests
-from streams.gateway.gateway import Gateway
-from streams.http.answering import ServedRoute
-from streams.http.audit_log import BatchedAudit
+from streams.api.assembly import Beside, memory_api
 from streams.http.health import AskedReadiness, serve_until
 from streams.index.collections import TURNS
 from streams.ports import Embedder, VectorStore
 from streams.settings import Settings
-
-
-class Beside(TypedDict, total=False):
-    """What a role that serves memory has beside the store; what it has not is not served, or refused."""
-
-    commands: CommandSender | None
-    """Where what admins do goes; None: such requests are refused."""
-    erasures: KafkaEraseRequests | None
-    """Where requests to forget somebody go; None: likewise."""
-    audit: BatchedAudit | None
-    """Takes records of what is read and done; None: nothing is noted."""
-    live: LivePage | None
-    """The live page; None: it is not served."""
-    writer: EventWriter | None
-    """Where events of sessions go; None: such requests are refused."""
-    archive: ArchivedTurns | None
-    """Where turns are that the index gave up; None: nowhere."""
-    gateway: Gateway | None
-    """Where turns go that a tool is given; None: it is not served."""
-    taking: Sequence[ServedRoute]
-    """Routes that take turns, as the gateway has them; none: they are refused."""
 
 
 class ApiRole:

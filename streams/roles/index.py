@@ -43,7 +43,7 @@ from models.session.turn_numbers import PlacedCorrection
 from models.text.language import ENGLISH, language_of
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
-from streams.api.assembly import memory_api
+from streams.api.assembly import Beside, memory_api
 from streams.encryption.keyring import sealer_of
 from streams.erase.record import PLACE, recorded
 from streams.http.answering import ServedRoute
@@ -62,7 +62,6 @@ from streams.kafka.producer import Producer, ProducerOnDemand, Record, acknowled
 from streams.masking.records import masker_of
 from streams.observe.telemetry import metrics, stage
 from streams.ports import Embedder, LocalStore, TurnScorer, Vectors, VectorStore
-from streams.roles.api import Beside
 from streams.roles.batch_role import BatchRole
 from streams.roles.index_writes import LAST, RESTED_ON, RESTING, Ask, Write, asks_of, writes_of
 from streams.settings import Settings

@@ -27,7 +27,7 @@ from models.policy.app import AppPolicy
 from models.text.words import fold_text, words_of
 from streams.api.apps.context import AppContext
 from streams.api.assembly import ScopedStore, admin_routes
-from streams.api.commands import project_commands, user_commands
+from streams.api.commands import SpaceCommands, project_commands, user_commands
 from streams.api.erase.routes import Erasures as ErasureRoutes
 from streams.api.live.service import LivePage
 from streams.api.mcp.server import McpEndpoint
@@ -263,7 +263,7 @@ class Served:
         self.reader = MemoryReader(
             self.users, self.turns, self.search, episode_distance=0.7, apps=AppContext(self.apps), **more
         )
-        facts = FactRoutes(self.users, user_commands(self.users, self.users))
+        facts = FactRoutes(self.users, user_commands(self.users, self.users), SpaceCommands(self.apps, self.apps))
         history = HistoryReader(scoped, self.turns, None, self.reader.waiting, keep_turns=1_000)
         reads = self.turns, history, self.projects.record, self.projects.policy.projects
         project_reader = ProjectReader(self.projects, *reads, now=self.projects.clock)

