@@ -26,23 +26,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from models.events import (
-    AlertChanged,
-    AlertLabelled,
-    AnyTurn,
-    ClockTicked,
-    DeadLetter,
-    InputEvent,
-    Mode,
-    Position,
-    SessionControl,
-    SessionErased,
-    SessionName,
-    TurnCorrected,
-    UnnumberedTurn,
-    app_meant,
-    session_key,
-)
+from models import events
 from models.events.ids import event_id
 from models.partition.app_windows import AppWindows
 from models.partition.first_turns import FirstNumbers
@@ -66,8 +50,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class DecodedArrival(Struct, frozen=True, gc=False):
     """A decoded record with what the batch stages added; `risk`, `vector` and `language` as in `SessionInput`."""
 
-    event: InputEvent
-    position: Position
+    event: events.InputEvent
+    position: events.Position
     appended_at: datetime
     risk: float | None = None
     vector: NDArray[np.float32] | None = None
@@ -93,7 +77,7 @@ class PartitionFold(LogFold[DecodedArrival]):
         self._first_turns = FirstNumbers(own)
         self._open = Deadlines()
         self._closed = Deadlines()
-        self._alarmed: dict[str, Mode] = {}
+        self._alarmed: dict[str, events.Mode] = {}
         """Open sessions that are not calm, which are few."""
         self._known_apps: Counter[str] = Counter()
         """App → sessions of it that are known."""
@@ -120,10 +104,10 @@ class PartitionFold(LogFold[DecodedArrival]):
         return len(self._open)
 
     @property
-    def open_by_mode(self) -> dict[Mode, int]:
+    def open_by_mode(self) -> dict[events.Mode, int]:
         """Sessions that are open, by risk mode."""
         calm = len(self._open) - len(self._alarmed)
-        return {**dict.fromkeys(Mode, 0), **Counter(self._alarmed.values()), Mode.CALM: calm}
+        return {**dict.fromkeys(events.Mode, 0), **Counter(self._alarmed.values()), events.Mode.CALM: calm}
 
     @property
     def closed_sessions(self) -> int:
@@ -139,19 +123,19 @@ class PartitionFold(LogFold[DecodedArrival]):
     # --- one record
 
     def _is_erasure(self, arrival: DecodedArrival) -> bool:
-        return isinstance(arrival.event, SessionErased)
+        return isinstance(arrival.event, events.SessionErased)
 
     def _fold_one(self, arrival: DecodedArrival) -> bool:
         event = arrival.event
         self._clock.offset = arrival.position.offset
         self._touched = True
-        if isinstance(event, SessionErased):
+        if isinstance(event, events.SessionErased):
             for key in self._erased_by(event):
                 self._apply(key, self._state(key), SessionInput(event, arrival.position, self.watermark))
             self._erased += 1
             return True
-        if not isinstance(event, AlertLabelled | TurnCorrected):
-            time = arrival.appended_at if isinstance(event, ClockTicked) else event.timestamp
+        if not isinstance(event, events.AlertLabelled | events.TurnCorrected):
+            time = arrival.appended_at if isinstance(event, events.ClockTicked) else event.timestamp
             self._clock.watermark = max(self._clock.watermark, time - self._policy.partition.watermark_lateness)
         watermark, policy = self._clock.watermark, self._policy.partition
         if self._open.may_be_due(watermark) or len(self._open) > policy.open_sessions:
@@ -160,7 +144,7 @@ class PartitionFold(LogFold[DecodedArrival]):
             self._forget(arrival.position)
         if self._apps.may_close(watermark):
             self._outputs += self._apps.close(watermark, arrival.position)
-        if isinstance(event, ClockTicked):
+        if isinstance(event, events.ClockTicked):
             return True
         meant = self._meant_by(event)
         if meant is None:
@@ -172,38 +156,38 @@ class PartitionFold(LogFold[DecodedArrival]):
             event, arrival.position, self.watermark, arrival.risk, arrival.vector, first, arrival.language
         )
         state, fired = self._apply(meant, known, item)
-        if isinstance(event, AnyTurn):
+        if isinstance(event, events.AnyTurn):
             self._count(meant, event, state, fired)
         return True
 
-    def _count(self, key: str, turn: AnyTurn, state: SessionState, fired: int) -> None:
+    def _count(self, key: str, turn: events.AnyTurn, state: SessionState, fired: int) -> None:
         """A turn was folded into its session."""
-        if isinstance(turn, UnnumberedTurn) and state.last_point is None:
+        if isinstance(turn, events.UnnumberedTurn) and state.last_point is None:
             return  # it came before
         self._turns += 1
         self._state_bytes += self._footprint.turn(key, turn)
         risk = state.last_point[1] if state.last_point else None
         self._apps.observe(turn, self.watermark, risk, fired)
 
-    def _meant_by(self, event: AnyTurn | SessionControl) -> str | None:
+    def _meant_by(self, event: events.AnyTurn | events.SessionControl) -> str | None:
         """Key of the session that an event changes; None where it names no app, and several have such a session."""
         if event.app_id:
-            return session_key(event.app_id, event.session_id)
-        app_id = app_meant(self._apps_with(event.session_id))
-        return None if app_id is None else session_key(app_id, event.session_id)
+            return events.session_key(event.app_id, event.session_id)
+        app_id = events.app_meant(self._apps_with(event.session_id))
+        return None if app_id is None else events.session_key(app_id, event.session_id)
 
-    def _erased_by(self, event: SessionErased) -> list[str]:
+    def _erased_by(self, event: events.SessionErased) -> list[str]:
         """Keys of the sessions that an erasure takes: one that names no app is of an earlier release, and means all."""
         if event.app_id:
-            return [session_key(event.app_id, event.session_id)]
-        return [session_key(app_id, event.session_id) for app_id in self._apps_with(event.session_id)]
+            return [events.session_key(event.app_id, event.session_id)]
+        return [events.session_key(app_id, event.session_id) for app_id in self._apps_with(event.session_id)]
 
     def _apps_with(self, session_id: str) -> list[str]:
         """Apps of which a session of this id is known."""
-        keys = ((app_id, session_key(app_id, session_id)) for app_id in sorted(self._known_apps))
+        keys = ((app_id, events.session_key(app_id, session_id)) for app_id in sorted(self._known_apps))
         return [app_id for app_id, key in keys if key in self._open or key in self._closed]
 
-    def _time_out(self, position: Position) -> None:
+    def _time_out(self, position: events.Position) -> None:
         """Close what is due; of sessions beyond the bound those that are due next."""
         closed_bytes, namesakes = 0, Counter[str]()
         for _ in range(MAX_TIMEOUTS_PER_RECORD):
@@ -214,14 +198,14 @@ class PartitionFold(LogFold[DecodedArrival]):
             due = deadline <= self.watermark
             if not due and len(self._open) <= self._policy.partition.open_sessions:
                 return
-            state, session_id = self._known(key), SessionName.of_key(key).session_id
+            state, session_id = self._known(key), events.SessionName.of_key(key).session_id
             closed_bytes += self._footprint.closing(key, state)
             reason: Literal["timed_out", "evicted"] = "timed_out" if due else "evicted"
             timed_out = SessionTimedOut(session_id, deadline, reason, namesakes[session_id])
             namesakes[session_id] += 1
             self._apply(key, state, SessionInput(timed_out, position, self.watermark))
 
-    def _forget(self, position: Position) -> None:
+    def _forget(self, position: events.Position) -> None:
         """Forget closed sessions whose retention is over, or which are too many."""
         for _ in range(MAX_TIMEOUTS_PER_RECORD):
             first = self._closed.first()
@@ -230,7 +214,7 @@ class PartitionFold(LogFold[DecodedArrival]):
             deadline, key = first
             if deadline > self.watermark and len(self._closed) <= self._policy.partition.closed_sessions:
                 return
-            forgotten = SessionTimedOut(SessionName.of_key(key).session_id, deadline)
+            forgotten = SessionTimedOut(events.SessionName.of_key(key).session_id, deadline)
             state = self._known(key)
             self._state_bytes += self._first_turns.forget(key, state.head.last_turn)
             self._apply(key, state, SessionInput(forgotten, position, self.watermark))
@@ -239,9 +223,9 @@ class PartitionFold(LogFold[DecodedArrival]):
         """Fold one input into its session and return it with the number of alerts that it raised."""
         if state is None:
             self._state_bytes += self._footprint.touch(key)
-        elif not isinstance(item.event, AnyTurn):
+        elif not isinstance(item.event, events.AnyTurn):
             self._state_bytes += self._footprint.closing(key, state)
-            if isinstance(item.event, TurnCorrected):
+            if isinstance(item.event, events.TurnCorrected):
                 self._state_bytes += utf8_bytes(item.event.content) + record_bytes(key)
         state, outputs = fold(state, item, self._policy)
         self._sessions[key] = state
@@ -252,7 +236,7 @@ class PartitionFold(LogFold[DecodedArrival]):
             return state, 0
         self._outputs += outputs
         self._state_bytes += self._footprint.segments(outputs)
-        return state, sum(isinstance(output, AlertChanged) and output.cause == "raised" for output in outputs)
+        return state, sum(isinstance(output, events.AlertChanged) and output.cause == "raised" for output in outputs)
 
     def _state(self, key: str) -> SessionState | None:
         state = self._sessions.get(key)
@@ -275,14 +259,14 @@ class PartitionFold(LogFold[DecodedArrival]):
         else:
             held.set(key, deadline)
         if was_known != (deadline is not None):
-            app_id = SessionName.of_key(key).app_id
+            app_id = events.SessionName.of_key(key).app_id
             self._known_apps[app_id] += -1 if was_known else 1
             if not self._known_apps[app_id]:
                 del self._known_apps[app_id]
 
-    def _note_mode(self, key: str, mode: Mode | None) -> None:
+    def _note_mode(self, key: str, mode: events.Mode | None) -> None:
         """In which mode a session is now; None where it is not open."""
-        if mode is None or mode is Mode.CALM:
+        if mode is None or mode is events.Mode.CALM:
             self._alarmed.pop(key, None)
         else:
             self._alarmed[key] = mode
@@ -318,11 +302,11 @@ class PartitionFold(LogFold[DecodedArrival]):
             del self._warm[key]
 
 
-def _ambiguous(event: AnyTurn | SessionControl, arrival: DecodedArrival) -> DeadLetter:
+def _ambiguous(event: events.AnyTurn | events.SessionControl, arrival: DecodedArrival) -> events.DeadLetter:
     """The dead letter of an event that names no app, of a session id that several have."""
     at = arrival.position
     return fitting_dead_letter(
-        DeadLetter(
+        events.DeadLetter(
             id=event_id("dead_letter", at.topic, at),
             topic=at.topic,
             partition=at.partition,

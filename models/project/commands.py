@@ -9,25 +9,7 @@ from typing import Any
 
 import msgspec
 
-from models.events import (
-    ConversationChunk,
-    ConversationStatusSet,
-    DeedResult,
-    ManualProjectCommand,
-    MemorySource,
-    PendingFact,
-    PendingFactDecided,
-    ProjectConversation,
-    ProjectEpisode,
-    ProjectImported,
-    ProjectMemory,
-    ProjectMemoryAdded,
-    ProjectMemoryDeleted,
-    ProjectMemoryEdited,
-    RelationshipSet,
-)
-from models.events.project import CommandOutcome
-from models.events.project_items import ImportedMessage
+from models import events
 from models.project.kept_memories import New
 from models.project.short_term import RecentMessage, cut_short
 from models.project.work import Work
@@ -42,40 +24,40 @@ class CommandFold:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    def take(self, command: ManualProjectCommand) -> None:
+    def take(self, command: events.ManualProjectCommand) -> None:
         """Carry it out, audit it and answer it."""
         result = msgspec.structs.replace(self._carry_out(command), request_id=command.request_id)
         self._work.emission.answered(str(command.__struct_config__.tag), command.by, result)
 
-    def _carry_out(self, command: ManualProjectCommand) -> DeedResult:
+    def _carry_out(self, command: events.ManualProjectCommand) -> events.DeedResult:
         long_term = self._work.learning.long_term
         match command:
-            case ProjectMemoryAdded():
+            case events.ProjectMemoryAdded():
                 result = self._add(command)
-            case ProjectMemoryEdited():
+            case events.ProjectMemoryEdited():
                 result = _changed(command.memory_id, *long_term.edit(command))
-            case ProjectMemoryDeleted():
+            case events.ProjectMemoryDeleted():
                 gone = long_term.delete(command.memory_id, "deleted")
                 result = _changed(command.memory_id, "done" if gone else "not_found")
-            case RelationshipSet():
+            case events.RelationshipSet():
                 result = _changed(command.source_id, *long_term.relate(command))
-            case PendingFactDecided():
+            case events.PendingFactDecided():
                 result = self._decide(command)
-            case ConversationStatusSet():
+            case events.ConversationStatusSet():
                 result = self._set_status(command)
-            case ProjectImported():
+            case events.ProjectImported():
                 result = Import(self._work).take(command)
             case _:
                 raise AssertionError(command)
         return result
 
-    def _add(self, command: ProjectMemoryAdded) -> DeedResult:
+    def _add(self, command: events.ProjectMemoryAdded) -> events.DeedResult:
         new = New(
             **same_fields(command, New, "content", "subject", "valid_from"),
             type=command.memory_type,
             content=command.content.strip(),
             subject=command.subject.strip(),
-            source=MemorySource(said_at=command.timestamp, by="hand"),
+            source=events.MemorySource(said_at=command.timestamp, by="hand"),
             valid_from=command.valid_from or command.timestamp,
         )
         refused = self._work.learning.long_term.refusal(new)
@@ -84,7 +66,7 @@ class CommandFold:
         memory_id, outcome = self._work.learning.long_term.add(new)
         return _changed(memory_id, outcome)
 
-    def _decide(self, command: PendingFactDecided) -> DeedResult:
+    def _decide(self, command: events.PendingFactDecided) -> events.DeedResult:
         kept = self._work.state.pending.get(command.pending_id)
         if kept is None:
             return _changed(command.pending_id, "not_found")
@@ -94,9 +76,9 @@ class CommandFold:
         memory_id, outcome = self._work.learning.promote(kept.fact)
         return _changed(memory_id or command.pending_id, outcome)
 
-    def _set_status(self, command: ConversationStatusSet) -> DeedResult:
+    def _set_status(self, command: events.ConversationStatusSet) -> events.DeedResult:
         state = self._work.state.conversation(command.conversation_id)
-        outcome: CommandOutcome = "done"
+        outcome: events.CommandOutcome = "done"
         if state is not None:
             changed = self._work.talk.set_status(state, command.status, command.timestamp, command.summary)
             outcome = "done" if changed else "unchanged"
@@ -107,8 +89,10 @@ class CommandFold:
         return _changed(command.conversation_id, outcome)
 
 
-def _changed(item_id: str, outcome: CommandOutcome, detail: str = "") -> DeedResult:
-    return DeedResult(request_id="", outcome=outcome, item_id=item_id, detail=detail, count=int(outcome == "done"))
+def _changed(item_id: str, outcome: events.CommandOutcome, detail: str = "") -> events.DeedResult:
+    return events.DeedResult(
+        request_id="", outcome=outcome, item_id=item_id, detail=detail, count=int(outcome == "done")
+    )
 
 
 class Import:
@@ -122,9 +106,9 @@ class Import:
         self._work = work
         self._state, self._policy = work.state, work.policy
 
-    def take(self, imported: ProjectImported) -> DeedResult:
+    def take(self, imported: events.ProjectImported) -> events.DeedResult:
         """Take the items in; gives what was refused, and how many were taken."""
-        items: tuple[tuple[Callable[[Any], CommandOutcome], Iterable[Any]], ...] = (
+        items: tuple[tuple[Callable[[Any], events.CommandOutcome], Iterable[Any]], ...] = (
             (self._conversation, imported.conversations),
             (self._chunk, imported.chunks),
             (self._memory, imported.memories),
@@ -135,14 +119,14 @@ class Import:
         refused = Counter(take(each) for take, given in items for each in given)
         taken = refused.pop("done", 0) + refused.pop("unchanged", 0)
         detail = ", ".join(f"{count} {why}" for why, count in sorted(refused.items()))
-        return DeedResult(
+        return events.DeedResult(
             request_id=imported.request_id,
             outcome=min(refused, default="done"),
             detail=f"items refused: {detail}" if detail else "",
             count=taken,
         )
 
-    def _memory(self, memory: ProjectMemory) -> CommandOutcome:
+    def _memory(self, memory: events.ProjectMemory) -> events.CommandOutcome:
         most_chars = self._policy.long_term.content_chars
         fitting = msgspec.structs.replace(
             memory,
@@ -154,7 +138,7 @@ class Import:
         )
         return self._work.learning.long_term.put_back(fitting)
 
-    def _episode(self, episode: ProjectEpisode) -> CommandOutcome:
+    def _episode(self, episode: events.ProjectEpisode) -> events.CommandOutcome:
         policy = self._policy.narrative
         if self._state.episode(episode.id) is None and self._state.head.episodes >= policy.most:
             return "too_many"
@@ -173,7 +157,7 @@ class Import:
         self._work.episodes.put(fitting, "imported")
         return "done"
 
-    def _conversation(self, conversation: ProjectConversation) -> CommandOutcome:
+    def _conversation(self, conversation: events.ProjectConversation) -> events.CommandOutcome:
         policy, state = self._policy.short_term, self._state
         if not 0 < len(conversation.id) <= _NAME_CHARS:
             return "invalid"
@@ -195,7 +179,7 @@ class Import:
         self._work.talk.begin(fitting, cause="imported")
         return "done"
 
-    def _chunk(self, chunk: ConversationChunk) -> CommandOutcome:
+    def _chunk(self, chunk: events.ConversationChunk) -> events.CommandOutcome:
         policy = self._policy.short_term
         state = self._state.conversation(chunk.conversation_id)
         if state is None:
@@ -210,7 +194,7 @@ class Import:
         self._work.talk.put_chunk(state, fitting)
         return "done"
 
-    def _fact(self, fact: PendingFact) -> CommandOutcome:
+    def _fact(self, fact: events.PendingFact) -> events.CommandOutcome:
         policy = self._policy.long_term
         if not 0 < len(fact.content) <= policy.content_chars:
             return "too_long"
@@ -223,7 +207,7 @@ class Import:
         )
         return "done" if self._work.learning.put_back(fitting) else "too_many"
 
-    def _message(self, said: ImportedMessage) -> CommandOutcome:
+    def _message(self, said: events.ImportedMessage) -> events.CommandOutcome:
         state = self._state.conversation(said.conversation_id)
         if state is None:
             return "not_found"
@@ -234,7 +218,7 @@ class Import:
         return "done"
 
 
-def _named(source: MemorySource) -> MemorySource:
+def _named(source: events.MemorySource) -> events.MemorySource:
     names = {name: getattr(source, name)[:_NAME_CHARS] for name in ("conversation_id", "role", "user_id")}
     return msgspec.structs.replace(source, **names)
 

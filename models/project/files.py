@@ -21,14 +21,7 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
-from models.events.project_items import (
-    ConversationChunk,
-    PendingFact,
-    ProjectConversation,
-    ProjectEpisode,
-    ProjectItem,
-    ProjectMemory,
-)
+from models import events
 from models.project.saved import (
     CHUNKS,
     CONVERSATIONS,
@@ -49,30 +42,30 @@ _Path = tuple[str, ...]
 _Item = TypeVar("_Item")
 _METADATA = ("importance", "access_count", "last_accessed_at", "decay_factor", "tokens")
 _NESTED: dict[type, dict[str, _Path]] = {
-    ProjectMemory: dict.fromkeys(_METADATA, ("metadata", "")),
-    ProjectEpisode: {
+    events.ProjectMemory: dict.fromkeys(_METADATA, ("metadata", "")),
+    events.ProjectEpisode: {
         "conversation_id": ("conversationRef", "conversationId"),
         "first_turn": ("conversationRef", "turnRange", "start"),
         "last_turn": ("conversationRef", "turnRange", "end"),
         **dict.fromkeys(("access_count", "last_accessed_at", "tokens"), ("metadata", "")),
     },
-    ConversationChunk: {
+    events.ConversationChunk: {
         "first_number": ("chunkNumber",),
         "last_number": ("lastChunkNumber",),
         "first_turn": ("turnRange", "start"),
         "last_turn": ("turnRange", "end"),
         "messages": ("messageCount",),
     },
-    ProjectConversation: {"recent": ("recentTurns",), "chunks": ("chunkCount",)},
-    PendingFact: {},
+    events.ProjectConversation: {"recent": ("recentTurns",), "chunks": ("chunkCount",)},
+    events.PendingFact: {},
 }
 """Where a field stands in the files, if not under its own name in camelCase; "" is that name."""
 _BESIDE: dict[type, frozenset[str]] = {
-    ProjectMemory: frozenset({"metadata.embedding"}),
-    ProjectEpisode: frozenset({"type", "metadata.embedding"}),
-    ConversationChunk: frozenset({"messages"}),
-    ProjectConversation: frozenset({"projectId", "recentMessages", "pendingFacts"}),
-    PendingFact: frozenset({"promoted"}),
+    events.ProjectMemory: frozenset({"metadata.embedding"}),
+    events.ProjectEpisode: frozenset({"type", "metadata.embedding"}),
+    events.ConversationChunk: frozenset({"messages"}),
+    events.ProjectConversation: frozenset({"projectId", "recentMessages", "pendingFacts"}),
+    events.PendingFact: frozenset({"promoted"}),
 }
 """What an item may have in the files that is no field of its own."""
 
@@ -124,10 +117,10 @@ def read(files: Mapping[str, str]) -> SavedProject:
     items = {name: [_Read(name, number, item) for number, item in _array(name, files)] for name in FILES}
     real = [each for each in items[CONVERSATIONS] if each.item.get("id") != ""]
     project = SavedProject(
-        memories=[each.as_a(ProjectMemory) for each in items[MEMORIES]],
-        episodes=[each.as_a(ProjectEpisode) for each in items[EPISODES]],
-        conversations=[each.as_a(ProjectConversation) for each in real],
-        chunks=[each.as_a(ConversationChunk) for each in items[CHUNKS]],
+        memories=[each.as_a(events.ProjectMemory) for each in items[MEMORIES]],
+        episodes=[each.as_a(events.ProjectEpisode) for each in items[EPISODES]],
+        conversations=[each.as_a(events.ProjectConversation) for each in real],
+        chunks=[each.as_a(events.ConversationChunk) for each in items[CHUNKS]],
         pending=[fact for each in items[CONVERSATIONS] for fact in each.pending()],
         messages={str(each.item["id"]): said for each in real if (said := each.messages("recentMessages"))},
         originals={str(each.item["id"]): said for each in items[CHUNKS] if (said := each.messages("messages"))},
@@ -139,11 +132,11 @@ def read(files: Mapping[str, str]) -> SavedProject:
 # --- writing
 
 
-def _marked(item: ProjectItem) -> dict[str, Any]:
+def _marked(item: events.ProjectItem) -> dict[str, Any]:
     return {_VERSION: FORMAT_VERSION, **_shown(item)}
 
 
-def _shown(item: ProjectItem) -> dict[str, Any]:
+def _shown(item: events.ProjectItem) -> dict[str, Any]:
     """An item under the files' names."""
     shown: dict[str, Any] = {}
     fields = msgspec.to_builtins(item)
@@ -242,10 +235,10 @@ class _Read(NamedTuple):
         """
         return _converted(f"{self.file}, item {self.number}", self.item, kind)
 
-    def pending(self) -> list[PendingFact]:
+    def pending(self) -> list[events.PendingFact]:
         """Facts that wait, of a conversation."""
         facts, where = self._list("pendingFacts", dict[str, Any]), f"{self.file}, item {self.number}, pendingFacts"
-        return [_converted(f"{where} {number}", fact, PendingFact) for number, fact in enumerate(facts, start=1)]
+        return [_converted(f"{where} {number}", fact, events.PendingFact) for number, fact in enumerate(facts, start=1)]
 
     def messages(self, name: str) -> list[SavedMessage]:
         """Messages at hand, of a conversation, or those of a chunk."""
@@ -263,7 +256,7 @@ def _converted(where: str, item: Mapping[str, Any], kind: type[Any]) -> Any:
         place = ".".join(_place(kind, name))
         if place in given:
             fields[name] = _renamed(given.pop(place), _snake)
-    if kind is ProjectMemory:
+    if kind is events.ProjectMemory:
         first, further = given.pop("metadata.source", None), given.pop("metadata.furtherSources", [])
         fields["sources"] = _renamed([*([] if first is None else [first]), *further], _snake)
     unknown = sorted(set(given) - _BESIDE[kind])

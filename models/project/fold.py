@@ -19,27 +19,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Final
 
-from models.events import (
-    ConsolidationAsked,
-    ConversationStatusSet,
-    DeedResult,
-    ManualProjectCommand,
-    MemoriesAccessed,
-    Position,
-    ProjectChanged,
-    ProjectConversationEnded,
-    ProjectErased,
-    ProjectErasure,
-    ProjectEvent,
-    ProjectImported,
-    ProjectItemChanged,
-    ProjectMemoryAdded,
-    ProjectOutput,
-    ProjectSessionErased,
-    ProjectTurnAdded,
-    ProjectWorkDue,
-    project_key,
-)
+from models import events
 from models.events.ids import named_id
 from models.events.topics import COMMANDS
 from models.policy import Policy
@@ -53,8 +33,12 @@ from models.state.entity import Folding
 
 
 def fold(
-    state: ProjectState, event: ProjectEvent | ProjectErasure, position: Position, now: datetime, policy: Policy
-) -> list[ProjectOutput]:
+    state: ProjectState,
+    event: events.ProjectEvent | events.ProjectErasure,
+    position: events.Position,
+    now: datetime,
+    policy: Policy,
+) -> list[events.ProjectOutput]:
     """Fold one event into a project with all its steps (`fold_step`); gives what is to be emitted, in order."""
     outputs, done = [], False
     while not done:
@@ -64,8 +48,12 @@ def fold(
 
 
 def fold_step(
-    state: ProjectState, event: ProjectEvent | ProjectErasure, position: Position, now: datetime, policy: Policy
-) -> tuple[list[ProjectOutput], bool]:
+    state: ProjectState,
+    event: events.ProjectEvent | events.ProjectErasure,
+    position: events.Position,
+    now: datetime,
+    policy: Policy,
+) -> tuple[list[events.ProjectOutput], bool]:
     """Fold one event as far as one write of the changelog takes it.
 
     Most are done with one step. Erasures and accesses may take more: the next one begins with the same event and the
@@ -83,7 +71,7 @@ def fold_step(
         What is to be emitted, in order: at last, if anything changed, how far the project is. And whether the event
         is done.
     """
-    if isinstance(event, ProjectErased):
+    if isinstance(event, events.ProjectErased):
         return [], not state.known or state.erase_step()
     if not state.known and not _begins(event):
         return _unknown(state, event, position, now), True
@@ -93,7 +81,7 @@ def fold_step(
 FOLDING: Final = Folding(
     ProjectState,
     lambda state, command, policy: fold_step(state, command.event, command.position, command.appended_at, policy),
-    lambda due, now: ProjectWorkDue(app_id=due.app_id, project_id=due.name, timestamp=now),
+    lambda due, now: events.ProjectWorkDue(app_id=due.app_id, project_id=due.name, timestamp=now),
 )
 
 
@@ -109,36 +97,36 @@ class FoldedProject:
         self.view = ProjectView(app_id, project_id, policy.projects)
         self.offset = -1
         self._policy = policy
-        self._state = ProjectState(project_key(app_id, project_id), lambda _entity: None, policy)
+        self._state = ProjectState(events.project_key(app_id, project_id), lambda _entity: None, policy)
 
-    def take(self, event: ProjectEvent | ProjectErasure, now: datetime) -> list[ProjectOutput]:
+    def take(self, event: events.ProjectEvent | events.ProjectErasure, now: datetime) -> list[events.ProjectOutput]:
         """Fold an event; `now` is what the broker's time of its record would be."""
         self.offset += 1
         self._state.begin_event()
-        outputs = fold(self._state, event, Position(COMMANDS.name, 0, self.offset), now, self._policy)
-        if isinstance(event, ProjectErased):
+        outputs = fold(self._state, event, events.Position(COMMANDS.name, 0, self.offset), now, self._policy)
+        if isinstance(event, events.ProjectErased):
             # A new life's items come before its standing, by which a view would tell it from the one before.
             self.view = ProjectView(self.view.app_id, self.view.project_id, self._policy.projects)
         for output in outputs:
-            if isinstance(output, ProjectItemChanged | ProjectChanged):
+            if isinstance(output, events.ProjectItemChanged | events.ProjectChanged):
                 self.view.apply(output)
         return outputs
 
 
-def _begins(event: ProjectEvent | ProjectErasure) -> bool:
+def _begins(event: events.ProjectEvent | events.ProjectErasure) -> bool:
     """Whether there is something in it to know a project by: else a forgotten name would come back."""
-    if isinstance(event, ConversationStatusSet):
+    if isinstance(event, events.ConversationStatusSet):
         return event.status == "active"
-    return isinstance(event, ProjectTurnAdded | ProjectMemoryAdded | ProjectImported)
+    return isinstance(event, events.ProjectTurnAdded | events.ProjectMemoryAdded | events.ProjectImported)
 
 
 def _unknown(
-    state: ProjectState, event: ProjectEvent | ProjectErasure, position: Position, now: datetime
-) -> list[ProjectOutput]:
+    state: ProjectState, event: events.ProjectEvent | events.ProjectErasure, position: events.Position, now: datetime
+) -> list[events.ProjectOutput]:
     """Of a project that nobody knows nothing is written; that somebody asked is audited."""
     emission = ProjectEmission(state, event, position, now)
-    if isinstance(event, ManualProjectCommand):
-        result = DeedResult(request_id=event.request_id, outcome="not_found")
+    if isinstance(event, events.ManualProjectCommand):
+        result = events.DeedResult(request_id=event.request_id, outcome="not_found")
         emission.audited(str(event.__struct_config__.tag), event.by, result)
     return emission.finish()
 
@@ -149,8 +137,8 @@ class _ProjectStep:
     def __init__(
         self,
         state: ProjectState,
-        event: ProjectEvent | ProjectSessionErased,
-        position: Position,
+        event: events.ProjectEvent | events.ProjectSessionErased,
+        position: events.Position,
         now: datetime,
         policy: Policy,
     ) -> None:
@@ -162,23 +150,23 @@ class _ProjectStep:
         self._upkeep = ProjectUpkeep(work)
         state.begin_event()
 
-    def take(self, event: ProjectEvent | ProjectSessionErased) -> tuple[list[ProjectOutput], bool]:
+    def take(self, event: events.ProjectEvent | events.ProjectSessionErased) -> tuple[list[events.ProjectOutput], bool]:
         """Take the event, then a step of the consolidation if one is due; gives outputs, and whether that was all."""
         done = True
         match event:
-            case ProjectTurnAdded() | ProjectConversationEnded() if not self._state.head.sees(event):
+            case events.ProjectTurnAdded() | events.ProjectConversationEnded() if not self._state.head.sees(event):
                 return [], True
-            case ProjectTurnAdded():
+            case events.ProjectTurnAdded():
                 self._turn(event)
-            case ProjectConversationEnded():
+            case events.ProjectConversationEnded():
                 self._ended(event)
-            case MemoriesAccessed():
+            case events.MemoriesAccessed():
                 done = self._accessed(event)
-            case ProjectSessionErased():
+            case events.ProjectSessionErased():
                 done = self._work.erase_step(frozenset(event.session_ids))
-            case ConsolidationAsked():
+            case events.ConsolidationAsked():
                 self._upkeep.asked(event)
-            case ManualProjectCommand():
+            case events.ManualProjectCommand():
                 CommandFold(self._work).take(event)
         self._episodes.unlink_dropped()
         if not self._state.known and self._state.head.items:
@@ -187,13 +175,13 @@ class _ProjectStep:
             self._upkeep.go_on()
         return self._emission.finish(), done
 
-    def _begin_life(self, event: ProjectEvent | ProjectSessionErased) -> None:
+    def _begin_life(self, event: events.ProjectEvent | events.ProjectSessionErased) -> None:
         """Something is kept for the first time: a name under which all was refused stays unknown."""
         head, place = self._state.head, self._position
         head.app_id, head.project_id, head.born_at = event.app_id, event.project_id, self._emission.now
         head.born = named_id("project", self._state.key, place.topic, str(place.partition), str(place.offset))
 
-    def _turn(self, turn: ProjectTurnAdded) -> None:
+    def _turn(self, turn: events.ProjectTurnAdded) -> None:
         if self._talk.has(turn):
             self._emission.touch()
             return
@@ -204,7 +192,7 @@ class _ProjectStep:
         self._talk.name(conversation, said, milestones)
         self._talk.release()
 
-    def _ended(self, ended: ProjectConversationEnded) -> None:
+    def _ended(self, ended: events.ProjectConversationEnded) -> None:
         self._emission.touch()
         conversation = self._state.conversation(ended.session_id)
         if conversation is None:
@@ -213,7 +201,7 @@ class _ProjectStep:
         if not (ended.status == "paused" and conversation.head.conversation.status == "ended"):
             self._talk.set_status(conversation, ended.status, ended.timestamp)
 
-    def _accessed(self, accessed: MemoriesAccessed) -> bool:
+    def _accessed(self, accessed: events.MemoriesAccessed) -> bool:
         counts = Counter(accessed.ids)
         if not self._state.head.accessed:
             self._episodes.accessed(counts, accessed.timestamp)

@@ -7,22 +7,14 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from models import events
 from models.events.ids import sortable_id
-from models.events.project import ItemCause
-from models.events.project_items import (
-    Category,
-    MemoryRevision,
-    MemorySource,
-    MemoryType,
-    ProjectEpisode,
-    ProjectMemory,
-)
 from models.policy.project import LongTermPolicy, NarrativePolicy
 from models.project.shards import ShardedMemories, StoredMemory
 from models.state.entity import same_fields
 from models.text.words import fold_text
 
-_Item = TypeVar("_Item", ProjectMemory, ProjectEpisode)
+_Item = TypeVar("_Item", events.ProjectMemory, events.ProjectEpisode)
 _MILLISECOND = timedelta(milliseconds=1)
 _BEFORE_WORD, _AFTER_WORD = "\"'`([{*", ".,;:!?\"'`)]}*"
 
@@ -30,20 +22,20 @@ _BEFORE_WORD, _AFTER_WORD = "\"'`([{*", ".,;:!?\"'`)]}*"
 class New(Struct, frozen=True, kw_only=True):
     """New memory that is to be kept. Fields as in `ProjectMemory`."""
 
-    type: MemoryType
+    type: events.MemoryType
     content: str
-    category: Category = ""
+    category: events.Category = ""
     tags: list[str] = []
     subject: str = ""
     importance: float | None = None
     """None: the type's default."""
     confidence: float = 1.0
-    source: MemorySource
+    source: events.MemorySource
     valid_from: datetime
     valid_until: datetime | None = None
 
 
-Emit = Callable[[StoredMemory, ItemCause, bool], None]
+Emit = Callable[[StoredMemory, events.ItemCause, bool], None]
 """Hears of each memory that changed, or went (true), once per operation."""
 
 
@@ -64,20 +56,20 @@ class MemoryChanges:
         self.policy = policy
         self.now = now
         self._emit = emit
-        self._changed: dict[str, ItemCause] = {}
+        self._changed: dict[str, events.ItemCause] = {}
 
     def get(self, memory_id: str) -> StoredMemory | None:
         """A memory as it is now."""
         return self.memories.get(memory_id)
 
-    def put(self, kept: StoredMemory, cause: ItemCause | None) -> StoredMemory:
+    def put(self, kept: StoredMemory, cause: events.ItemCause | None) -> StoredMemory:
         """Keep it; without a cause nobody needs to hear of it. Of several causes the first is told."""
         self.memories.put(kept)
         if cause is not None:
             self._changed.setdefault(kept.memory.id, cause)
         return kept
 
-    def drop(self, kept: StoredMemory, cause: ItemCause) -> None:
+    def drop(self, kept: StoredMemory, cause: events.ItemCause) -> None:
         """Let go of it; told at once, as its slot may be taken next."""
         self.memories.drop(kept.memory.id)
         self._changed.pop(kept.memory.id, None)
@@ -102,23 +94,23 @@ class MemoryChanges:
         if memory_id in ids:
             self.memories.set_subject(name, [each for each in ids if each != memory_id])
 
-    def free_id(self, at: datetime, memory_type: MemoryType, content: str, holder: str) -> str:
+    def free_id(self, at: datetime, memory_type: events.MemoryType, content: str, holder: str) -> str:
         """Id of a new memory; a millisecond later as long as another has it."""
         named = _named_by(self.key, memory_type, content, holder)
         while self.get(memory_id := sortable_id(at, *named)) is not None:
             at += _MILLISECOND
         return memory_id
 
-    def suffix(self, memory_type: MemoryType, content: str, holder: str) -> str:
+    def suffix(self, memory_type: events.MemoryType, content: str, holder: str) -> str:
         """Suffix of ids of this type and content."""
         return sortable_id(self.now, *_named_by(self.key, memory_type, content, holder)).rpartition("-")[2]
 
 
-def _named_by(key: str, memory_type: MemoryType, content: str, holder: str) -> list[str]:
+def _named_by(key: str, memory_type: events.MemoryType, content: str, holder: str) -> list[str]:
     return [key, memory_type.value, canonical(content), *([holder] if holder else [])]
 
 
-def revised(memory: ProjectMemory, changes: MemoryChanges, **fields: object) -> ProjectMemory:
+def revised(memory: events.ProjectMemory, changes: MemoryChanges, **fields: object) -> events.ProjectMemory:
     """A memory of which something else is known from now on: what was known before goes into its history.
 
     What became known with the same record never stood, and leaves nothing.
@@ -126,24 +118,24 @@ def revised(memory: ProjectMemory, changes: MemoryChanges, **fields: object) -> 
     now = max(changes.now, memory.recorded_at)
     history = memory.history
     if memory.recorded_at < now:
-        before = MemoryRevision(**same_fields(memory, MemoryRevision))
+        before = events.MemoryRevision(**same_fields(memory, events.MemoryRevision))
         most = changes.policy.history
         history = [*history, before][-most:] if most else []
     return msgspec.structs.replace(memory, **fields, recorded_at=now, updated_at=now, history=history)
 
 
-def bounded_sources(sources: Sequence[MemorySource], most: int) -> list[MemorySource]:
+def bounded_sources(sources: Sequence[events.MemorySource], most: int) -> list[events.MemorySource]:
     """The first and the latest, by the time they were said."""
     in_order = sorted(sources, key=lambda each: each.said_at)
     return in_order if len(in_order) <= most else [in_order[0], *in_order[len(in_order) - most + 1 :]]
 
 
-def holder_of(memory_type: MemoryType, user_id: str) -> str:
+def holder_of(memory_type: events.MemoryType, user_id: str) -> str:
     """Holder of a memory: the user for a preference, else the project (empty)."""
-    return user_id if memory_type is MemoryType.PREFERENCE else ""
+    return user_id if memory_type is events.MemoryType.PREFERENCE else ""
 
 
-def holder(memory: ProjectMemory) -> str:
+def holder(memory: events.ProjectMemory) -> str:
     """Holder of a kept memory (`holder_of`)."""
     return holder_of(memory.type, memory.sources[0].user_id if memory.sources else "")
 
@@ -185,7 +177,9 @@ def read_again(item: _Item, count: int, at: datetime) -> _Item:
     return msgspec.structs.replace(item, access_count=item.access_count + count, last_accessed_at=last)
 
 
-def decay_at(item: ProjectMemory | ProjectEpisode, at: datetime, policy: LongTermPolicy | NarrativePolicy) -> float:
+def decay_at(
+    item: events.ProjectMemory | events.ProjectEpisode, at: datetime, policy: LongTermPolicy | NarrativePolicy
+) -> float:
     """Decay factor of a memory or an episode at a time."""
     return decay(
         item.last_accessed_at,

@@ -5,43 +5,23 @@ from typing import Any
 
 import msgspec
 
-from models.events import (
-    DeedResult,
-    ItemCause,
-    Position,
-    ProjectAudited,
-    ProjectChanged,
-    ProjectConsolidated,
-    ProjectErasure,
-    ProjectEvent,
-    ProjectItem,
-    ProjectItemChanged,
-    ProjectOutput,
-)
-from models.events.project_items import (
-    ConversationChunk,
-    ItemKind,
-    PendingFact,
-    ProjectConversation,
-    ProjectEpisode,
-    ProjectMemory,
-)
+from models import events
 from models.project.state import ProjectState
 from models.state import entity
 from models.state.entity import same_fields
 
-KIND_OF: dict[type[ProjectItem], ItemKind] = {
-    ProjectMemory: "memory",
-    ProjectEpisode: "episode",
-    ConversationChunk: "chunk",
-    ProjectConversation: "conversation",
-    PendingFact: "pending",
+KIND_OF: dict[type[events.ProjectItem], events.ItemKind] = {
+    events.ProjectMemory: "memory",
+    events.ProjectEpisode: "episode",
+    events.ConversationChunk: "chunk",
+    events.ProjectConversation: "conversation",
+    events.PendingFact: "pending",
 }
 DETAIL_CHARS = 500
 """Of why a command was refused: a cycle may be long."""
 
 
-class ProjectEmission(entity.Emission[ProjectOutput]):
+class ProjectEmission(entity.Emission[events.ProjectOutput]):
     """Outputs of one event, in order: items, what happened, and at last how far the project is.
 
     An item that changes more than once with one event is told once, with the cause that was first; that it went is
@@ -52,13 +32,17 @@ class ProjectEmission(entity.Emission[ProjectOutput]):
     """
 
     def __init__(
-        self, state: ProjectState, event: ProjectEvent | ProjectErasure, position: Position, now: datetime
+        self,
+        state: ProjectState,
+        event: events.ProjectEvent | events.ProjectErasure,
+        position: events.Position,
+        now: datetime,
     ) -> None:
         super().__init__(state.key, event.app_id, "", position, event.timestamp)
         self.now = now
         self._state = state
         self._project_id = event.project_id
-        self._items: dict[tuple[str, int, str], ProjectItemChanged] = {}
+        self._items: dict[tuple[str, int, str], events.ProjectItemChanged] = {}
         self._changed = False
 
     def id_kind(self, kind: str) -> str:
@@ -71,17 +55,23 @@ class ProjectEmission(entity.Emission[ProjectOutput]):
 
     # --- items
 
-    def item(self, item: ProjectItem, slot: int, cause: ItemCause, user_id: str = "") -> None:
+    def item(self, item: events.ProjectItem, slot: int, cause: events.ItemCause, user_id: str = "") -> None:
         """An item came or changed; `user_id` is the user of a conversation."""
-        said = (item.id, user_id) if isinstance(item, ProjectConversation) else said_first(item)
+        said = (item.id, user_id) if isinstance(item, events.ProjectConversation) else said_first(item)
         self._item((KIND_OF[type(item)], slot, item.id), cause, item, said)
 
-    def gone(self, kind: ItemKind, slot: int, item_id: str, cause: ItemCause, said: tuple[str, str] = ("", "")) -> None:
+    def gone(
+        self, kind: events.ItemKind, slot: int, item_id: str, cause: events.ItemCause, said: tuple[str, str] = ("", "")
+    ) -> None:
         """An item went: its text is not told again, nor, of an erased one, where it was said (session and user)."""
         self._item((kind, slot, item_id), cause, None, ("", "") if cause == "erased" else said)
 
     def _item(
-        self, place: tuple[ItemKind, int, str], cause: ItemCause, item: ProjectItem | None, said: tuple[str, str]
+        self,
+        place: tuple[events.ItemKind, int, str],
+        cause: events.ItemCause,
+        item: events.ProjectItem | None,
+        said: tuple[str, str],
     ) -> None:
         known = self._items.get(place)
         if known is not None and known.active and item is not None:
@@ -90,7 +80,7 @@ class ProjectEmission(entity.Emission[ProjectOutput]):
         common = self.common(f"project_item_changed/{kind}/{slot}/{item_id}", *said)
         if known is not None:
             common["id"] = known.id
-        self._items[place] = ProjectItemChanged(
+        self._items[place] = events.ProjectItemChanged(
             **common,
             project_id=self._project_id,
             revision=self._state.head.revision + 1,
@@ -104,32 +94,32 @@ class ProjectEmission(entity.Emission[ProjectOutput]):
 
     # --- what happened
 
-    def consolidated(self, **figures: Any) -> ProjectConsolidated:
+    def consolidated(self, **figures: Any) -> events.ProjectConsolidated:
         """A consolidation ended."""
         common = self.common("project_consolidated")
-        event = ProjectConsolidated(**common, project_id=self._project_id, **figures)
+        event = events.ProjectConsolidated(**common, project_id=self._project_id, **figures)
         self.outputs.append(event)
         return event
 
-    def answered(self, action: str, by: str, result: DeedResult) -> None:
+    def answered(self, action: str, by: str, result: events.DeedResult) -> None:
         """Emit the audit of a command by hand, and keep its outcome."""
         self.audited(action, by, result)
         self._state.answer(msgspec.structs.replace(result, detail=result.detail[:DETAIL_CHARS]))
         self.touch()
 
-    def audited(self, action: str, by: str, result: DeedResult) -> None:
+    def audited(self, action: str, by: str, result: events.DeedResult) -> None:
         """Emit the audit of an action."""
         self.outputs.append(
-            ProjectAudited(
+            events.ProjectAudited(
                 **self.common("project_audited"),
-                **same_fields(result, ProjectAudited),
+                **same_fields(result, events.ProjectAudited),
                 project_id=self._project_id,
                 action=action,
                 by=by,
             )
         )
 
-    def finish(self) -> list[ProjectOutput]:
+    def finish(self) -> list[events.ProjectOutput]:
         """Finish the event and return all outputs; any change raises the project's revision."""
         self.outputs = [*self._items.values(), *self.outputs]
         if self._state.known and (self._items or self._changed):
@@ -137,22 +127,22 @@ class ProjectEmission(entity.Emission[ProjectOutput]):
             self.outputs.append(self._progress())
         return self.outputs
 
-    def _progress(self) -> ProjectChanged:
+    def _progress(self) -> events.ProjectChanged:
         head = self._state.head
-        return ProjectChanged(
+        return events.ProjectChanged(
             **self.common("project_changed"),
-            **same_fields(head, ProjectChanged, "memories", "seen"),
-            **same_fields(head.memories, ProjectChanged),
+            **same_fields(head, events.ProjectChanged, "memories", "seen"),
+            **same_fields(head.memories, events.ProjectChanged),
             memories=head.memories.count,
             seen={str(partition): offset for partition, (offset, _) in sorted(head.seen.items())},
             results=self._state.results,
         )
 
 
-def said_first(item: ProjectItem) -> tuple[str, str]:
+def said_first(item: events.ProjectItem) -> tuple[str, str]:
     """Conversation and user of the first place where an item was said; empty for what was written by hand."""
-    if isinstance(item, ProjectEpisode | ConversationChunk):
+    if isinstance(item, events.ProjectEpisode | events.ConversationChunk):
         return item.conversation_id, ""
-    sources = item.sources if isinstance(item, ProjectMemory) else []
-    sources = [item.source] if isinstance(item, PendingFact) else sources
+    sources = item.sources if isinstance(item, events.ProjectMemory) else []
+    sources = [item.source] if isinstance(item, events.PendingFact) else sources
     return (sources[0].conversation_id, sources[0].user_id) if sources else ("", "")

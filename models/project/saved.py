@@ -18,27 +18,15 @@ from typing import Any, Final, NoReturn
 import msgspec
 from msgspec import Struct
 
+from models import events
 from models.errors import ConfigurationError
-from models.events.base import Role
 from models.events.fields import UtcTime
-from models.events.project_items import (
-    DEPENDS_ON,
-    MOST_MESSAGE_CHARS,
-    SUPERSEDES,
-    ConversationChunk,
-    ImportedMessage,
-    PendingFact,
-    ProjectConversation,
-    ProjectEpisode,
-    ProjectItem,
-    ProjectMemory,
-)
 from models.project.view import ProjectView
 
 MEMORIES, EPISODES = "long-term-memory.json", "episodic-memory.json"
 CONVERSATIONS, CHUNKS = "conversations.json", "conversation-chunks.json"
 FILES: Final = (MEMORIES, EPISODES, CONVERSATIONS, CHUNKS)
-_ACYCLIC = (DEPENDS_ON, SUPERSEDES)
+_ACYCLIC = (events.DEPENDS_ON, events.SUPERSEDES)
 _FILE_OF: Final = {
     "memories": MEMORIES, "episodes": EPISODES, "conversations": CONVERSATIONS, "chunks": CHUNKS,
     "pending": CONVERSATIONS,
@@ -56,7 +44,7 @@ class SavedMessage(Struct, frozen=True, kw_only=True, rename="camel"):
     """A message at hand (project memory, `ConversationMessage`)."""
 
     turn: int
-    role: Role
+    role: events.Role
     content: str
     timestamp: UtcTime
     user_id: str = ""
@@ -65,11 +53,11 @@ class SavedMessage(Struct, frozen=True, kw_only=True, rename="camel"):
 class SavedProject(Struct, frozen=True, kw_only=True):
     """Content of a project's files."""
 
-    memories: list[ProjectMemory] = []
-    episodes: list[ProjectEpisode] = []
-    conversations: list[ProjectConversation] = []
-    chunks: list[ConversationChunk] = []
-    pending: list[PendingFact] = []
+    memories: list[events.ProjectMemory] = []
+    episodes: list[events.ProjectEpisode] = []
+    conversations: list[events.ProjectConversation] = []
+    chunks: list[events.ConversationChunk] = []
+    pending: list[events.PendingFact] = []
     messages: dict[str, list[SavedMessage]] = {}
     """Conversation → its messages at hand, as far as they are known."""
     originals: dict[str, list[SavedMessage]] = {}
@@ -102,14 +90,14 @@ def with_messages(project: SavedProject, said: Mapping[str, Mapping[int, SavedMe
     )
 
 
-def originals_of(chunk: ConversationChunk, said: Mapping[int, SavedMessage]) -> list[SavedMessage]:
+def originals_of(chunk: events.ConversationChunk, said: Mapping[int, SavedMessage]) -> list[SavedMessage]:
     """The messages of a chunk, in order; of one that was merged none (project memory, Chunk Compression)."""
     if chunk.first_number != chunk.last_number:
         return []
     return [said[turn] for turn in sorted(said) if chunk.first_turn <= turn <= chunk.last_turn]
 
 
-Batch = dict[str, list[ProjectItem | ImportedMessage]]
+Batch = dict[str, list[events.ProjectItem | events.ImportedMessage]]
 """Field of `ProjectImported` → what it brings."""
 
 
@@ -121,8 +109,8 @@ def batches(project: SavedProject, most_items: int, most_bytes: int) -> Iterator
     single item that is.
     """
     placed: set[str] = set()
-    again: list[ProjectMemory] = []
-    sequence: list[tuple[str, ProjectItem | ImportedMessage]] = []
+    again: list[events.ProjectMemory] = []
+    sequence: list[tuple[str, events.ProjectItem | events.ImportedMessage]] = []
     for memory in project.memories:
         placed.add(memory.id)
         sequence.append(("memories", memory))
@@ -145,11 +133,11 @@ def batches(project: SavedProject, most_items: int, most_bytes: int) -> Iterator
         yield batch
 
 
-def _messages(project: SavedProject) -> Iterator[ImportedMessage]:
+def _messages(project: SavedProject) -> Iterator[events.ImportedMessage]:
     for name, said in project.messages.items():
         for each in said:
-            fields = msgspec.structs.asdict(each) | {"content": each.content[:MOST_MESSAGE_CHARS]}
-            yield ImportedMessage(conversation_id=name, **fields)
+            fields = msgspec.structs.asdict(each) | {"content": each.content[: events.MOST_MESSAGE_CHARS]}
+            yield events.ImportedMessage(conversation_id=name, **fields)
 
 
 def require_sound(project: SavedProject) -> None:
@@ -209,7 +197,7 @@ def losses(given: SavedProject, kept: SavedProject) -> list[str]:
 
 def _closed(item: Struct, known: set[str]) -> Struct:
     """The item without what leads nowhere."""
-    if not isinstance(item, ProjectMemory):
+    if not isinstance(item, events.ProjectMemory):
         return item
     return msgspec.structs.replace(
         item,

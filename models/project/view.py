@@ -16,16 +16,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from models.events import ProjectChanged, ProjectItemChanged
-from models.events.project_items import (
-    ConversationChunk,
-    ItemKind,
-    PendingFact,
-    ProjectConversation,
-    ProjectEpisode,
-    ProjectItem,
-    ProjectMemory,
-)
+from models import events
 from models.policy.project import ProjectPolicy
 from models.project.mentions import item_of
 from models.project.narrative import NarrativeArc, narrative_arc
@@ -35,7 +26,7 @@ from models.retrieval.candidates import Candidates
 from models.retrieval.relations import Graph
 from models.retrieval.relevance import Found, RetrievalQuery, RetrievedItem
 
-_Place = tuple[ItemKind, int]
+_Place = tuple[events.ItemKind, int]
 _PLURAL = {"memory": "memories", "pending": "pending"}
 """Attributes that are not named by their kind and an s."""
 
@@ -55,17 +46,17 @@ class ProjectView:
         self._clear()
 
     def _clear(self) -> None:
-        self.stats: ProjectChanged | None = None
+        self.stats: events.ProjectChanged | None = None
         self.revision = 0
-        self.memories: dict[str, ProjectMemory] = {}
-        self.episodes: dict[str, ProjectEpisode] = {}
-        self.chunks: dict[str, ConversationChunk] = {}
-        self.conversations: dict[str, ProjectConversation] = {}
-        self.pending: dict[str, PendingFact] = {}
+        self.memories: dict[str, events.ProjectMemory] = {}
+        self.episodes: dict[str, events.ProjectEpisode] = {}
+        self.chunks: dict[str, events.ConversationChunk] = {}
+        self.conversations: dict[str, events.ProjectConversation] = {}
+        self.pending: dict[str, events.PendingFact] = {}
         self.graph = Graph()
         self._candidates = Candidates(self.policy)
         self._latest: dict[_Place, tuple[int, str]] = {}
-        self._place_of: dict[tuple[ItemKind, str], _Place] = {}
+        self._place_of: dict[tuple[events.ItemKind, str], _Place] = {}
 
     def copy(self) -> ProjectView:
         """Copy the view; later events change only the one that takes them.
@@ -82,7 +73,7 @@ class ProjectView:
         """Items that are held."""
         return len(self._place_of)
 
-    def slot_of(self, kind: ItemKind, item_id: str) -> int:
+    def slot_of(self, kind: events.ItemKind, item_id: str) -> int:
         """Slot of an item among those of its kind.
 
         Raises:
@@ -90,9 +81,9 @@ class ProjectView:
         """
         return self._place_of[kind, item_id][1]
 
-    def apply(self, event: ProjectItemChanged | ProjectChanged) -> None:
+    def apply(self, event: events.ProjectItemChanged | events.ProjectChanged) -> None:
         """Take an event in, by the rules above."""
-        if isinstance(event, ProjectChanged):
+        if isinstance(event, events.ProjectChanged):
             if self.stats is not None and self.stats.born != event.born:
                 self._clear()
             if self.stats is None or self.stats.revision <= event.revision:
@@ -121,7 +112,7 @@ class ProjectView:
             hits = in_order(each for each in kept if least is None or each[1] >= least)[: top_k or policy.top_k]
         return answer(query, among, hits, self._graph(query, seen), policy)
 
-    def valid_at(self, at: datetime, known: datetime | None = None) -> list[ProjectMemory]:
+    def valid_at(self, at: datetime, known: datetime | None = None) -> list[events.ProjectMemory]:
         """Memories that held at a time, by id; by what was known at another, if given."""
         return valid_at([self.memories[memory_id] for memory_id in sorted(self.memories)], at, known)
 
@@ -131,14 +122,14 @@ class ProjectView:
         turns = None if conversation is None else (0, max(0, conversation.total_turns - 1))
         return narrative_arc(list(self.episodes.values()), conversation_id, self.policy.narrative, turns=turns)
 
-    def item_in(self, kind: ItemKind, slot: int) -> str | None:
+    def item_in(self, kind: events.ItemKind, slot: int) -> str | None:
         """Id of what stands in a slot of its kind; None if nothing does."""
         _, item_id = self._latest.get((kind, slot), (0, ""))
         return item_id if self._place_of.get((kind, item_id)) == (kind, slot) else None
 
     # --- what is held
 
-    def _apply_item(self, event: ProjectItemChanged) -> None:
+    def _apply_item(self, event: events.ProjectItemChanged) -> None:
         place = (event.kind, event.slot)
         revision, before = self._latest.get(place, (-1, ""))
         if event.revision < revision:
@@ -154,18 +145,18 @@ class ProjectView:
             self._place_of[event.kind, event.item_id] = place
             self._put(event.kind, item)
 
-    def _items(self, kind: ItemKind) -> dict[str, Any]:
+    def _items(self, kind: events.ItemKind) -> dict[str, Any]:
         held: dict[str, Any] = getattr(self, _PLURAL.get(kind, f"{kind}s"))
         return held
 
-    def _put(self, kind: ItemKind, item: ProjectItem) -> None:
+    def _put(self, kind: events.ItemKind, item: events.ProjectItem) -> None:
         self._items(kind)[item.id] = item
-        if isinstance(item, ProjectMemory | ProjectEpisode):
+        if isinstance(item, events.ProjectMemory | events.ProjectEpisode):
             self.graph.put(item)
-        if isinstance(item, ProjectMemory | ProjectEpisode | ConversationChunk):
+        if isinstance(item, events.ProjectMemory | events.ProjectEpisode | events.ConversationChunk):
             self._candidates.put(item)
 
-    def _drop(self, kind: ItemKind, item_id: str) -> None:
+    def _drop(self, kind: events.ItemKind, item_id: str) -> None:
         del self._place_of[kind, item_id]
         del self._items(kind)[item_id]
         if kind in ("memory", "episode"):
@@ -181,7 +172,7 @@ class ProjectView:
             return self._candidates
         seen, changed = self._candidates.known_by(then)
         for item in changed:
-            if isinstance(item, ProjectMemory) and (known := known_at(item, then)) is not None:
+            if isinstance(item, events.ProjectMemory) and (known := known_at(item, then)) is not None:
                 seen.put(known)
         return seen
 
@@ -189,4 +180,4 @@ class ProjectView:
         """Relationships, as they were known at the time asked for."""
         if query.known_at is None:
             return self.graph
-        return Graph(item for item in seen.items() if not isinstance(item, ConversationChunk))
+        return Graph(item for item in seen.items() if not isinstance(item, events.ConversationChunk))

@@ -21,33 +21,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from models.events import (
-    CommandResult,
-    EpisodeCompressed,
-    EpisodeRequested,
-    EpisodeSummarised,
-    FactChanged,
-    FactCommand,
-    FactEdited,
-    FactsExtracted,
-    FactsRequested,
-    Position,
-    RequestedTurn,
-    Role,
-    TopicsKept,
-    TopicsRecalled,
-    UserErased,
-    UserErasure,
-    UserEvent,
-    UserMemoryChanged,
-    UserOutput,
-    UserSessionErased,
-    UserTurnAdded,
-    UserTurnCorrected,
-    user_key,
-)
-from models.events.base import NAME_CHARS, Outcome
-from models.events.user import MemoryMode, MemoryModeSet, UserDeed
+from models import events
 from models.language.facts.extraction import extract
 from models.policy import Policy
 from models.state.entity import Emission, Folding, same_fields
@@ -63,7 +37,9 @@ _RESULTS: Final = 16
 """Of the last commands, which the memory tells of."""
 
 
-def fold(state: UserState, event: UserEvent | UserErasure, position: Position, policy: Policy) -> list[UserOutput]:
+def fold(
+    state: UserState, event: events.UserEvent | events.UserErasure, position: events.Position, policy: Policy
+) -> list[events.UserOutput]:
     """Fold one event into a user, possibly a new one, who is changed in place; gives what is to be emitted, in order.
 
     `position` is the record of `commands.v1` that carried the event.
@@ -72,21 +48,21 @@ def fold(state: UserState, event: UserEvent | UserErasure, position: Position, p
         return []
     step = _UserStep(state, event, position, policy)
     match event:
-        case UserTurnAdded():
+        case events.UserTurnAdded():
             step.turn(event)
-        case UserTurnCorrected():
+        case events.UserTurnCorrected():
             step.corrected(event)
-        case EpisodeSummarised():
+        case events.EpisodeSummarised():
             step.summarised(event)
-        case FactsExtracted():
+        case events.FactsExtracted():
             step.extracted(event)
-        case TopicsKept():
+        case events.TopicsKept():
             step.topics_kept(event)
-        case UserDeed():
+        case events.UserDeed():
             step.by_hand(event)
-        case UserSessionErased():
+        case events.UserSessionErased():
             step.session_erased(event)
-        case UserErased():
+        case events.UserErased():
             state.erase()
     return step.outputs
 
@@ -96,18 +72,24 @@ FOLDING: Final = Folding(
 )
 
 
-def _begins(event: UserEvent | UserErasure) -> bool:
+def _begins(event: events.UserEvent | events.UserErasure) -> bool:
     """Whether there is something in it to know a user by: an answer to nobody leaves none, nor does an erasure."""
-    found = isinstance(event, FactsExtracted) and bool(event.facts or event.retractions)
-    found |= isinstance(event, MemoryModeSet) and event.mode is not MemoryMode.ACTIVE
-    return found or isinstance(event, UserTurnAdded) or (isinstance(event, FactEdited) and event.value is not None)
+    found = isinstance(event, events.FactsExtracted) and bool(event.facts or event.retractions)
+    found |= isinstance(event, events.MemoryModeSet) and event.mode is not events.MemoryMode.ACTIVE
+    return (
+        found
+        or isinstance(event, events.UserTurnAdded)
+        or (isinstance(event, events.FactEdited) and event.value is not None)
+    )
 
 
-class _UserStep(Emission[UserOutput]):
+class _UserStep(Emission[events.UserOutput]):
     """One event on its way into a user."""
 
-    def __init__(self, state: UserState, event: UserEvent | UserErasure, position: Position, policy: Policy) -> None:
-        key = user_key(event.app_id, event.user_id)
+    def __init__(
+        self, state: UserState, event: events.UserEvent | events.UserErasure, position: events.Position, policy: Policy
+    ) -> None:
+        key = events.user_key(event.app_id, event.user_id)
         super().__init__(key, event.app_id, event.user_id, position, event.timestamp)
         self._state = state
         self._head = state.head
@@ -115,19 +97,19 @@ class _UserStep(Emission[UserOutput]):
         self._policy = policy.users
         self._head.app_id, self._head.user_id = event.app_id, event.user_id
 
-    def turn(self, turn: UserTurnAdded) -> None:
+    def turn(self, turn: events.UserTurnAdded) -> None:
         """Take a turn into the short-term tier, its facts into the upper one, and emit how far the memory is."""
         head, place = self._head, turn.source
         if place.offset <= head.seen.get(place.partition, -1):
             return
         head.seen[place.partition] = place.offset
-        if head.mode is not MemoryMode.OFF:
+        if head.mode is not events.MemoryMode.OFF:
             self._recall(turn)
-        if head.mode is not MemoryMode.ACTIVE:
+        if head.mode is not events.MemoryMode.ACTIVE:
             self._emit_progress(turn.session_id)
             return
         self._state.add(UserTurn(turn.session_id, turn.turn, turn.role, turn.content, turn.timestamp))
-        if turn.role is Role.USER:
+        if turn.role is events.Role.USER:
             found = extract(turn.content)
             said = FactProvenance(turn.timestamp, turn.session_id, turn.turn, _RULES)
             self._emit_facts(self._state.facts.take(found.facts, found.retractions, said))
@@ -139,7 +121,7 @@ class _UserStep(Emission[UserOutput]):
         self._state.release()
         self._emit_progress(turn.session_id)
 
-    def _recall(self, turn: UserTurnAdded) -> None:
+    def _recall(self, turn: events.UserTurnAdded) -> None:
         """Give a session the topics of earlier ones, once: with the first turn after one of them ended."""
         head = self._head
         if turn.session_id in head.recalled_in:
@@ -148,9 +130,9 @@ class _UserStep(Emission[UserOutput]):
             head.recalled_in = [*head.recalled_in, turn.session_id][-_RECALLED_IN:]
             common = self.common("topics_recalled", turn.session_id)
             common["source"] = turn.source
-            self.outputs.append(TopicsRecalled(**common, topics=topics))
+            self.outputs.append(events.TopicsRecalled(**common, topics=topics))
 
-    def topics_kept(self, closed: TopicsKept) -> None:
+    def topics_kept(self, closed: events.TopicsKept) -> None:
         """A session ended: its topics are the user's until they fade."""
         head, place = self._head, closed.source
         offset, known = head.told.get(place.partition, (-1, []))
@@ -158,50 +140,50 @@ class _UserStep(Emission[UserOutput]):
             return
         head.told[place.partition] = (place.offset, [*(known if place.offset == offset else ()), closed.id])
         head.recalled_in = [each for each in head.recalled_in if each != closed.session_id]
-        if head.mode is MemoryMode.ACTIVE:
+        if head.mode is events.MemoryMode.ACTIVE:
             self._state.topics.keep(closed.session_id, closed.topics, closed.timestamp)
 
-    def summarised(self, answer: EpisodeSummarised) -> None:
+    def summarised(self, answer: events.EpisodeSummarised) -> None:
         """Turn the turns of an answered request into an episode."""
         place = (answer.first_turn, answer.last_turn)
         if place not in self._head.waiting:
             return
         topics = answer.key_topics[: self._rules.memory.key_topics]
         summary = Summary(
-            answer.summary.strip()[: self._policy.summary_chars], [topic[:NAME_CHARS] for topic in topics]
+            answer.summary.strip()[: self._policy.summary_chars], [topic[: events.NAME_CHARS] for topic in topics]
         )
-        by = answer.summarised_by[:NAME_CHARS]
-        self._compress(place, summary, by, (answer.embedding, answer.embedded_by[:NAME_CHARS]))
+        by = answer.summarised_by[: events.NAME_CHARS]
+        self._compress(place, summary, by, (answer.embedding, answer.embedded_by[: events.NAME_CHARS]))
         self._state.release()
         self._emit_progress(self.outputs[-1].session_id)
 
-    def extracted(self, answer: FactsExtracted) -> None:
+    def extracted(self, answer: events.FactsExtracted) -> None:
         """Take what a slower extractor found, or somebody knows."""
-        by = answer.extracted_by[:NAME_CHARS]
-        said = FactProvenance(answer.timestamp, answer.session_id[:NAME_CHARS], answer.turn, by)
+        by = answer.extracted_by[: events.NAME_CHARS]
+        said = FactProvenance(answer.timestamp, answer.session_id[: events.NAME_CHARS], answer.turn, by)
         changes = self._state.facts.take(answer.facts, answer.retractions, said)
         self._emit_facts(changes)
         if changes:
             self._emit_progress(said.session_id)
 
-    def by_hand(self, command: UserDeed) -> None:
+    def by_hand(self, command: events.UserDeed) -> None:
         """Do what somebody says of a fact or of the memory's mode, and emit what came of it."""
         facts = self._state.facts
-        outcome: Outcome = "unchanged"
+        outcome: events.Outcome = "unchanged"
         changes: list[FactChange] = []
         match command:
-            case FactEdited():
+            case events.FactEdited():
                 outcome, changes = facts.edit(command)
-            case FactCommand():
+            case events.FactCommand():
                 outcome, changes = facts.delete(command)
-            case MemoryModeSet() if command.mode is not self._head.mode:
+            case events.MemoryModeSet() if command.mode is not self._head.mode:
                 outcome, self._head.mode = "done", command.mode
-        result = CommandResult(request_id=command.request_id, outcome=outcome, count=len(changes[:1]))
+        result = events.CommandResult(request_id=command.request_id, outcome=outcome, count=len(changes[:1]))
         self._head.results = [*self._head.results, result][-_RESULTS:]
         self._emit_facts(changes)
         self._emit_progress("")
 
-    def corrected(self, turn: UserTurnCorrected) -> None:
+    def corrected(self, turn: events.UserTurnCorrected) -> None:
         """Take the new text of a turn; what it says of the user is read anew where the old one's facts still hold.
 
         A value before these stays in their history, and what a slower extractor finds in the old text counts if it
@@ -220,7 +202,7 @@ class _UserStep(Emission[UserOutput]):
         if changes:
             self._emit_progress(turn.session_id)
 
-    def session_erased(self, erased: UserSessionErased) -> None:
+    def session_erased(self, erased: events.UserSessionErased) -> None:
         """Let go of a session's turns, of what they said, and of answers that could bring them back."""
         state, session_id = self._state, erased.session_id
         concerned = [place for place in self._head.waiting if session_id in state.sessions(*place)]
@@ -248,11 +230,11 @@ class _UserStep(Emission[UserOutput]):
             if not turns:
                 continue
             head.waiting.append((first, last))
-            asked = [RequestedTurn(turn.role, turn.content[: policy.asked_chars]) for turn in turns]
+            asked = [events.RequestedTurn(turn.role, turn.content[: policy.asked_chars]) for turn in turns]
             common = self.common("episode_requested", session_id)
             sessions = list(dict.fromkeys(turn.session_id for turn in turns))
             self.outputs.append(
-                EpisodeRequested(**common, first_turn=first, last_turn=last, turns=asked, session_ids=sessions)
+                events.EpisodeRequested(**common, first_turn=first, last_turn=last, turns=asked, session_ids=sessions)
             )
         while head.waiting and self._waited_long():
             self._compress(head.waiting[0], self._summary_of(*head.waiting[0]), EXTRACTIVE, ([], ""))
@@ -274,7 +256,7 @@ class _UserStep(Emission[UserOutput]):
         head.episodes += 1
         text = summary.text or "(no text)"
         self.outputs.append(
-            EpisodeCompressed(
+            events.EpisodeCompressed(
                 **self.common("episode_compressed", turns[-1].session_id),
                 episode=head.episodes,
                 first_turn=place[0],
@@ -295,18 +277,18 @@ class _UserStep(Emission[UserOutput]):
 
     # --- facts
 
-    def _ask_for_facts(self, turn: UserTurnAdded | UserTurnCorrected, said_at: datetime) -> None:
+    def _ask_for_facts(self, turn: events.UserTurnAdded | events.UserTurnCorrected, said_at: datetime) -> None:
         content = turn.content[: self._policy.facts.asked_chars]
         common = self.common("facts_requested", turn.session_id)
         common["timestamp"] = said_at
-        self.outputs.append(FactsRequested(**common, turn=turn.turn, content=content))
+        self.outputs.append(events.FactsRequested(**common, turn=turn.turn, content=content))
 
     def _emit_facts(self, changes: list[FactChange]) -> None:
         for category, key, fact, cause in changes:
             self.outputs.append(
-                FactChanged(
+                events.FactChanged(
                     **self.common("fact_changed", fact.session_id),
-                    **same_fields(fact, FactChanged, "key", "history"),
+                    **same_fields(fact, events.FactChanged, "key", "history"),
                     category=category,
                     key=key,
                     cause=cause,
@@ -321,7 +303,7 @@ class _UserStep(Emission[UserOutput]):
     def _emit_progress(self, session_id: str) -> None:
         head = self._head
         self.outputs.append(
-            UserMemoryChanged(
+            events.UserMemoryChanged(
                 **self.common("user_memory_changed", session_id),
                 turn_count=head.turn_count,
                 compressed_turns=head.compressed,

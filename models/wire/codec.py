@@ -25,20 +25,9 @@ from typing import Any, Final, TypeVar, Union
 import msgspec
 from msgspec import Struct
 
+from models import events
 from models.entities import carried_by, entity_key
 from models.errors import ConfigurationError, InvalidRecord
-from models.events import (
-    AnyTurn,
-    ClockTicked,
-    CommandEvent,
-    ControlEvent,
-    Forwarded,
-    InputEvent,
-    OutputEvent,
-    Turn,
-    TurnCorrected,
-    UnnumberedTurn,
-)
 from models.events.topics import COMMANDS, Topic
 from models.policy import IntakePolicy
 
@@ -49,9 +38,9 @@ class _Tag(Struct):
 
 
 _encoder = msgspec.json.Encoder()
-_turn = msgspec.json.Decoder(Turn)
-_unnumbered = msgspec.json.Decoder(UnnumberedTurn)
-_control: msgspec.json.Decoder[ControlEvent] = msgspec.json.Decoder(ControlEvent)
+_turn = msgspec.json.Decoder(events.Turn)
+_unnumbered = msgspec.json.Decoder(events.UnnumberedTurn)
+_control: msgspec.json.Decoder[events.ControlEvent] = msgspec.json.Decoder(events.ControlEvent)
 _tag = msgspec.json.Decoder(_Tag)
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What bytes can do to a decoder; the last one by nesting thousands of levels deep."""
@@ -71,7 +60,7 @@ def encode(event: Struct) -> bytes:
     return _encoder.encode(event)
 
 
-def _reader_of(value: bytes) -> Callable[[bytes], InputEvent] | None:
+def _reader_of(value: bytes) -> Callable[[bytes], events.InputEvent] | None:
     """What reads something that is no turn with a number; None: nothing does."""
     try:
         tag = _tag.decode(value)
@@ -82,7 +71,7 @@ def _reader_of(value: bytes) -> Callable[[bytes], InputEvent] | None:
     return _unnumbered.decode if bytes(tag.turn) == b"null" else None
 
 
-def _decode(value: bytes) -> InputEvent:
+def _decode(value: bytes) -> events.InputEvent:
     """A turn is the common case: one decode. Only what is no turn is looked at again.
 
     Raises:
@@ -113,7 +102,9 @@ def _without_values(message: str) -> str:
     return message
 
 
-def decode_input(value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakePolicy) -> InputEvent:
+def decode_input(
+    value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakePolicy
+) -> events.InputEvent:
     """Decode and check one record of `turns.v1`.
 
     Args:
@@ -130,15 +121,17 @@ def decode_input(value: bytes | None, key: bytes | None, appended_at: datetime, 
         raise InvalidRecord("invalid_identifier", "session_id holds control characters")
     if key is None or key != event.session_id.encode():
         raise InvalidRecord("key_mismatch", "the record key must be the session_id, else order is lost")
-    _check_time(event.timestamp, None if isinstance(event, ClockTicked) else appended_at, intake)
-    if isinstance(event, AnyTurn | TurnCorrected):
+    _check_time(event.timestamp, None if isinstance(event, events.ClockTicked) else appended_at, intake)
+    if isinstance(event, events.AnyTurn | events.TurnCorrected):
         _check_turn(event, intake)
     elif (broken := _out_of_bounds(event, value or b"")) is not None:
         raise InvalidRecord("invalid_field", broken)
     return event if event.timestamp.tzinfo is UTC else _in_utc(event)
 
 
-def decode_command(value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakePolicy) -> CommandEvent:
+def decode_command(
+    value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakePolicy
+) -> events.CommandEvent:
     """Decode and check one record of `commands.v1`, by the rules of `decode_input`.
 
     Raises:
@@ -147,7 +140,7 @@ def decode_command(value: bytes | None, key: bytes | None, appended_at: datetime
     # A forwarded turn carries ids and its place besides what came in.
     value = _checked_value(value, key, 2 * intake.max_record_bytes)
     try:
-        event: CommandEvent = _decoder_of(COMMANDS)(value)
+        event: events.CommandEvent = _decoder_of(COMMANDS)(value)
     except UNDECODABLE as error:
         raise _refusal(error) from None
     if (broken := _out_of_bounds(event, value)) is not None:
@@ -157,7 +150,7 @@ def decode_command(value: bytes | None, key: bytes | None, appended_at: datetime
     if key is None or key != entity_key(event).encode():
         raise InvalidRecord("key_mismatch", "the record key must be that of whose memory it is, else order is lost")
     # What the sessions role forwards was checked when it came in, against the clock of that time.
-    _check_time(event.timestamp, None if isinstance(event, Forwarded) else appended_at, intake)
+    _check_time(event.timestamp, None if isinstance(event, events.Forwarded) else appended_at, intake)
     return event if event.timestamp.tzinfo is UTC else _in_utc(event)
 
 
@@ -214,7 +207,7 @@ def _scalars(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _check_turn(turn: AnyTurn | TurnCorrected, intake: IntakePolicy) -> None:
+def _check_turn(turn: events.AnyTurn | events.TurnCorrected, intake: IntakePolicy) -> None:
     if not (turn.user_id.isprintable() and turn.app_id.isprintable()):
         raise InvalidRecord("invalid_identifier", "user_id or app_id holds control characters")
     for name in ("project_id", "message_id"):
@@ -235,7 +228,7 @@ def _decoder_of(topic: Topic) -> Callable[[bytes], Any]:
     return msgspec.json.Decoder(Union[carried]).decode  # noqa: UP007 - made of what is registered
 
 
-def decode_output(topic: Topic, value: bytes) -> OutputEvent:
+def decode_output(topic: Topic, value: bytes) -> events.OutputEvent:
     """Decode a record of one of Turntide's own topics.
 
     Raises:
@@ -243,7 +236,7 @@ def decode_output(topic: Topic, value: bytes) -> OutputEvent:
     """
     decode = _decoder_of(topic)
     try:
-        event: OutputEvent = decode(value)
+        event: events.OutputEvent = decode(value)
     except UNDECODABLE as error:
         raise InvalidRecord("undecodable_output", f"{topic.name}: {_without_values(str(error))}") from None
     if (broken := _out_of_bounds(event, value)) is not None:

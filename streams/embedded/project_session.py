@@ -26,21 +26,9 @@ from typing import Any, NamedTuple, Self
 
 from msgspec import structs
 
+from models import events
 from models.errors import ConfigurationError
-from models.events import (
-    ConsolidationAsked,
-    ConversationStatusSet,
-    MemoriesAccessed,
-    ProjectConsolidated,
-    ProjectEvent,
-    ProjectImported,
-    ProjectOutput,
-    ProjectTurnAdded,
-    ProjectWorkDue,
-)
-from models.events.base import Position, Role
 from models.events.ids import sortable_id
-from models.events.project import MOST_NAMED
 from models.events.topics import TURNS
 from models.policy import Policy
 from models.policy.project import ContextPolicy, ProjectPolicy
@@ -118,7 +106,7 @@ class MemorySystem:
     def start_conversation(self, conversation_id: str = "") -> str:
         """Begin a conversation, or go on with one; gives its id."""
         name = conversation_id or sortable_id(self._now(), self._name, str(self._project.offset))
-        self._take(ConversationStatusSet, conversation_id=name, status="active")
+        self._take(events.ConversationStatusSet, conversation_id=name, status="active")
         self._conversation = name
         return name
 
@@ -131,11 +119,11 @@ class MemorySystem:
         name, now, content = self._started(), self._now(), without_secrets(content)
         known = self.view.conversations.get(name)
         turn = 0 if known is None else known.total_turns
-        place = Position(TURNS.name, 0, self._project.offset + 1)
-        said = SavedMessage(turn=turn, role=Role(role), content=content, timestamp=now, user_id=user_id)
+        place = events.Position(TURNS.name, 0, self._project.offset + 1)
+        said = SavedMessage(turn=turn, role=events.Role(role), content=content, timestamp=now, user_id=user_id)
         self._messages.setdefault(name, {})[turn] = said
         self._take(
-            ProjectTurnAdded,
+            events.ProjectTurnAdded,
             id=sortable_id(now, name, str(turn)),
             session_id=name,
             user_id=user_id,
@@ -153,7 +141,10 @@ class MemorySystem:
             ConfigurationError: No conversation was started.
         """
         self._take(
-            ConversationStatusSet, conversation_id=self._started(), status="ended", summary=without_secrets(summary)
+            events.ConversationStatusSet,
+            conversation_id=self._started(),
+            status="ended",
+            summary=without_secrets(summary),
         )
         self._conversation = ""
 
@@ -191,13 +182,13 @@ class MemorySystem:
 
     # --- upkeep
 
-    def consolidate(self) -> ProjectConsolidated | None:
+    def consolidate(self) -> events.ProjectConsolidated | None:
         """Archive what is old and weak, merge episodes, to the end; None if nothing is known of the project yet."""
-        outputs = self._take(ConsolidationAsked)
+        outputs = self._take(events.ConsolidationAsked)
         while self.view.stats is not None:
-            if done := [each for each in outputs if isinstance(each, ProjectConsolidated)]:
+            if done := [each for each in outputs if isinstance(each, events.ProjectConsolidated)]:
                 return done[-1]
-            outputs = self._take(ProjectWorkDue)  # one event goes as far as one write takes it
+            outputs = self._take(events.ProjectWorkDue)  # one event goes as far as one write takes it
         return None
 
     def flush(self) -> None:
@@ -245,7 +236,7 @@ class MemorySystem:
 
     def _restore(self, saved: SavedProject) -> None:
         for items in batches(saved, _MOST_ITEMS, _MOST_BYTES):
-            self._take(ProjectImported, **items)
+            self._take(events.ProjectImported, **items)
         self._forget_messages()
         if lost := losses(saved, self.saved()):
             raise ConfigurationError(
@@ -253,10 +244,10 @@ class MemorySystem:
                 "keep as much, or with more max_recent_messages. Nothing was changed"
             )
 
-    def _take(self, kind: type[Any], **fields: Any) -> list[ProjectOutput]:
+    def _take(self, kind: type[Any], **fields: Any) -> list[events.ProjectOutput]:
         now = self._now()
         project = self._project
-        event: ProjectEvent = kind(app_id=_APP, project_id=self._name, timestamp=now, **fields)
+        event: events.ProjectEvent = kind(app_id=_APP, project_id=self._name, timestamp=now, **fields)
         outputs = project.take(event, now)
         self._dirty = self._dirty or bool(outputs)
         return outputs
@@ -290,8 +281,8 @@ class MemorySystem:
         }
 
     def _note(self, ids: list[str]) -> None:
-        for start in range(0, len(ids), MOST_NAMED):
-            self._take(MemoriesAccessed, ids=ids[start : start + MOST_NAMED])
+        for start in range(0, len(ids), events.MOST_NAMED):
+            self._take(events.MemoriesAccessed, ids=ids[start : start + events.MOST_NAMED])
 
 
 def _window(policy: ContextPolicy, total_tokens: int | None) -> ContextPolicy:

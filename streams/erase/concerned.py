@@ -8,36 +8,10 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from models import events
 from models.entities import REGISTRY
 from models.erasure import ErasureSubject, sessions_of
 from models.errors import ConfigurationError
-from models.events import (
-    ConversationEnded,
-    EpisodeCompressed,
-    FactChanged,
-    PendingFact,
-    ProfileUpdated,
-    ProjectForwarded,
-    ProjectItemChanged,
-    ProjectMemory,
-    ProjectTurnAdded,
-    Turn,
-    UserTurnAdded,
-)
-from models.events.base import SessionName, name_of_part
-from models.events.erase import (
-    EraseRequested,
-    ProjectErased,
-    ProjectErasure,
-    ProjectSessionErased,
-    SessionErased,
-    SpaceErased,
-    SpaceErasure,
-    SpaceSessionErased,
-    UserErased,
-    UserErasure,
-    UserSessionErased,
-)
 from models.events.registry import EntityKind
 from models.project.mentions import item_of, mentions
 
@@ -45,9 +19,11 @@ SESSIONS_AT_ONCE = 1_000
 """In one `SpaceSessionErased` or `ProjectSessionErased`."""
 
 
-OfMemory = UserErasure | SpaceErasure | ProjectErasure
+OfMemory = events.UserErasure | events.SpaceErasure | events.ProjectErasure
 """What tells the memory role to forget."""
-_OF_USERS, _OF_SPACES, _OF_PROJECTS = (REGISTRY.kinds_of[each] for each in (UserErased, SpaceErased, ProjectErased))
+_OF_USERS, _OF_SPACES, _OF_PROJECTS = (
+    REGISTRY.kinds_of[each] for each in (events.UserErased, events.SpaceErased, events.ProjectErased)
+)
 """Kinds of which a whole entity goes with a user, a space or a project."""
 _PROJECT = "project:"
 
@@ -86,13 +62,13 @@ class Concerned(Struct):
         entities: Keys of users, spaces and projects, see `ErasureSubject.owns`.
     """
 
-    sessions: dict[SessionName, dict[User, Span]] = {}
+    sessions: dict[events.SessionName, dict[User, Span]] = {}
     projects: dict[Project, set[str]] = {}
     entities: set[str] = set()
 
     def spoke(self, session_id: str, user: User, span: Span) -> None:
         """Somebody spoke in a session of the subject, which is the app's."""
-        users = self.sessions.setdefault(SessionName(user.app_id, session_id), {})
+        users = self.sessions.setdefault(events.SessionName(user.app_id, session_id), {})
         users[user] = span.joined(users[user]) if user in users else span
 
     def remembered(self, project: Project, session_id: str) -> None:
@@ -118,7 +94,7 @@ class Concerned(Struct):
         return parts | self.entities
 
 
-def checked(request: EraseRequested) -> EraseRequested:
+def checked(request: events.EraseRequested) -> events.EraseRequested:
     """The request, if it names exactly what its scope needs.
 
     Raises:
@@ -136,16 +112,16 @@ def checked(request: EraseRequested) -> EraseRequested:
     return request
 
 
-def of_sessions(request: EraseRequested, concerned: Concerned, now: datetime) -> list[SessionErased]:
+def of_sessions(request: events.EraseRequested, concerned: Concerned, now: datetime) -> list[events.SessionErased]:
     """Events that make the sessions role forget."""
     return [
-        SessionErased(**session._asdict(), timestamp=now, request_id=request.request_id)
+        events.SessionErased(**session._asdict(), timestamp=now, request_id=request.request_id)
         for session in sorted(concerned.sessions)
     ]
 
 
 def of_users(
-    request: EraseRequested, concerned: Concerned, subject: ErasureSubject, now: datetime
+    request: events.EraseRequested, concerned: Concerned, subject: ErasureSubject, now: datetime
 ) -> Iterator[OfMemory]:
     """Events that make the memory role forget: whole users, spaces and projects that are the subject's, else sessions.
 
@@ -157,34 +133,38 @@ def of_users(
     if request.scope == "app" and spaces:
         spaces.add(User(request.app_id, ""))
     about: dict[str, Any] = {"timestamp": now, "request_id": request.request_id}
-    yield from (UserErased(**user._asdict(), **about) for user in sorted(whole))
-    yield from (SpaceErased(**space._asdict(), **about) for space in sorted(spaces))
+    yield from (events.UserErased(**user._asdict(), **about) for user in sorted(whole))
+    yield from (events.SpaceErased(**space._asdict(), **about) for space in sorted(spaces))
     yield from _of_parts(concerned, whole | spaces, about)
     yield from _of_projects(request, concerned, about)
 
 
-def _of_parts(concerned: Concerned, whole: set[User], about: Mapping[str, Any]) -> Iterator[UserErasure | SpaceErasure]:
+def _of_parts(
+    concerned: Concerned, whole: set[User], about: Mapping[str, Any]
+) -> Iterator[events.UserErasure | events.SpaceErasure]:
     in_spaces: dict[User, list[str]] = {}
     for (_, session_id), users in sorted(concerned.sessions.items()):
         for user, span in sorted(users.items()):
             if user not in whole:
-                yield UserSessionErased(session_id=session_id, **user._asdict(), **span._asdict(), **about)
+                yield events.UserSessionErased(session_id=session_id, **user._asdict(), **span._asdict(), **about)
         for space in {*users, *(User(user.app_id, "") for user in users)} - whole:
             in_spaces.setdefault(space, []).append(session_id)
     for space, sessions in sorted(in_spaces.items()):
         for chunk in _chunks(sessions):
-            yield SpaceSessionErased(**space._asdict(), session_ids=chunk, **about)
+            yield events.SpaceSessionErased(**space._asdict(), session_ids=chunk, **about)
 
 
-def _of_projects(request: EraseRequested, concerned: Concerned, about: Mapping[str, Any]) -> Iterator[ProjectErasure]:
+def _of_projects(
+    request: events.EraseRequested, concerned: Concerned, about: Mapping[str, Any]
+) -> Iterator[events.ProjectErasure]:
     """A project is wholly the subject's if its app is."""
     whole = {Project(*_names_in(root_of(key))) for key in _keys_of(_OF_PROJECTS, concerned)}
     if request.scope == "app":
         whole |= {project for project in concerned.projects if project.app_id == request.app_id}
-    yield from (ProjectErased(**project._asdict(), **about) for project in sorted(whole))
+    yield from (events.ProjectErased(**project._asdict(), **about) for project in sorted(whole))
     for project, sessions in sorted(concerned.projects.items()):
         for chunk in _chunks(sorted(sessions)) if project not in whole else ():
-            yield ProjectSessionErased(**project._asdict(), session_ids=chunk, **about)
+            yield events.ProjectSessionErased(**project._asdict(), session_ids=chunk, **about)
 
 
 def _keys_of(kinds: Sequence[EntityKind], concerned: Concerned) -> list[str]:
@@ -203,7 +183,7 @@ def root_of(key: str) -> str:
 
 
 def subject_of(
-    request: EraseRequested, sessions: Iterable[SessionName], namesakes: Iterable[SessionName] = ()
+    request: events.EraseRequested, sessions: Iterable[events.SessionName], namesakes: Iterable[events.SessionName] = ()
 ) -> ErasureSubject:
     """Who is to be forgotten, without the ties that the logs give; arguments as of `models.erasure.sessions_of`."""
     # What a session's own app is named for is no subject: only the session is.
@@ -218,7 +198,7 @@ def _names_in(key: str) -> tuple[str, str]:
     (('shop/eu', 'anna'), ('shop', ''))
     """
     app_id, _, other = key.partition(":")[2].partition("/")
-    return name_of_part(app_id), name_of_part(other)
+    return events.name_of_part(app_id), events.name_of_part(other)
 
 
 def _chunks(session_ids: list[str]) -> Iterator[list[str]]:
@@ -228,17 +208,17 @@ def _chunks(session_ids: list[str]) -> Iterator[list[str]]:
 def spoke_in(event: Struct, subject: ErasureSubject) -> Iterator[tuple[str, User, Span]]:
     """Sessions of the subject that an event names, which names the subject: its user or app, or its one session."""
     match event:
-        case Turn() | UserTurnAdded() | ProjectTurnAdded():
+        case events.Turn() | events.UserTurnAdded() | events.ProjectTurnAdded():
             yield event.session_id, User(event.app_id, event.user_id), Span(event.timestamp, event.timestamp)
-        case FactChanged() if event.session_id:
+        case events.FactChanged() if event.session_id:
             yield event.session_id, User(event.app_id, event.user_id), Span(event.valid_from, event.timestamp)
-        case ProfileUpdated() | ConversationEnded():
+        case events.ProfileUpdated() | events.ConversationEnded():
             yield event.session_id, User(event.app_id, event.user_id), Span(event.started_at, event.timestamp)
-        case EpisodeCompressed():
+        case events.EpisodeCompressed():
             sessions = {part.session_id for part in event.turns}
             for session_id in sessions if subject.scope != "session" else _of(subject, event.app_id, sessions):
                 yield session_id, User(event.app_id, event.user_id), Span(event.started_at, event.ended_at)
-        case ProjectItemChanged():
+        case events.ProjectItemChanged():
             yield from _said(event, subject)
         case _:
             pass
@@ -247,12 +227,12 @@ def spoke_in(event: Struct, subject: ErasureSubject) -> Iterator[tuple[str, User
 def remembered_in(event: Struct, subject: ErasureSubject) -> Iterator[tuple[Project, str]]:
     """Projects that took something from sessions of the subject, by an event that names it, and the sessions."""
     match event:
-        case Turn() if event.project_id:
+        case events.Turn() if event.project_id:
             yield Project(event.app_id, event.project_id), event.session_id
-        case ProjectItemChanged():
+        case events.ProjectItemChanged():
             for session_id in _of(subject, event.app_id, mentions(event).sessions):
                 yield Project(event.app_id, event.project_id), session_id
-        case _ if isinstance(event, ProjectForwarded):
+        case _ if isinstance(event, events.ProjectForwarded):
             yield Project(event.app_id, event.project_id), event.session_id
         case _:
             pass
@@ -260,17 +240,21 @@ def remembered_in(event: Struct, subject: ErasureSubject) -> Iterator[tuple[Proj
 
 def _of(subject: ErasureSubject, app_id: str, session_ids: Iterable[str]) -> list[str]:
     """Those that are sessions of the subject."""
-    return [each for each in session_ids if SessionName(app_id, each) in subject.sessions]
+    return [each for each in session_ids if events.SessionName(app_id, each) in subject.sessions]
 
 
-def _said(event: ProjectItemChanged, subject: ErasureSubject) -> Iterator[tuple[str, User, Span]]:
+def _said(event: events.ProjectItemChanged, subject: ErasureSubject) -> Iterator[tuple[str, User, Span]]:
     """An import brings memories of conversations that no other record may name."""
     item = item_of(event)
     sources = (
-        item.sources if isinstance(item, ProjectMemory) else [item.source] if isinstance(item, PendingFact) else []
+        item.sources
+        if isinstance(item, events.ProjectMemory)
+        else [item.source]
+        if isinstance(item, events.PendingFact)
+        else []
     )
     for source in sources:
         user = User(event.app_id, source.user_id)
-        mine = subject.is_user(*user) or SessionName(event.app_id, source.conversation_id) in subject.sessions
+        mine = subject.is_user(*user) or events.SessionName(event.app_id, source.conversation_id) in subject.sessions
         if mine and source.conversation_id and source.user_id:
             yield source.conversation_id, user, Span(source.said_at, source.said_at)

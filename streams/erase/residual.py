@@ -9,32 +9,17 @@ from aiokafka import TopicPartition
 from msgspec import Struct, field, structs
 
 from models.entities import REGISTRY
-from models.events import ErasedStore
-from models.events.topics import (
-    COMMANDS,
-    ERASURES,
-    FACTS,
-    MEMORIES,
-    MEMORY_STATE,
-    PROFILES,
-    PROJECTS,
-    REQUESTS,
-    SESSION_STATE,
-    TURNS,
-    USER_EPISODES,
-    Cleanup,
-    Topic,
-)
+from models.events import ErasedStore, topics
 
-PUBLIC = tuple(topic for topic in REGISTRY.topics if topic.public and topic is not ERASURES)
+PUBLIC = tuple(topic for topic in REGISTRY.topics if topic.public and topic is not topics.ERASURES)
 """All but the erasures' own, which is cleared when the proof is written."""
-COMPACTED = tuple(topic for topic in PUBLIC if topic.cleanup is Cleanup.COMPACT)
-CHANGELOGS = (SESSION_STATE, MEMORY_STATE)
-SPOKEN_IN = (TURNS, PROFILES, COMMANDS, FACTS, USER_EPISODES, PROJECTS)
+COMPACTED = tuple(topic for topic in PUBLIC if topic.cleanup is topics.Cleanup.COMPACT)
+CHANGELOGS = (topics.SESSION_STATE, topics.MEMORY_STATE)
+SPOKEN_IN = (topics.TURNS, topics.PROFILES, topics.COMMANDS, topics.FACTS, topics.USER_EPISODES, topics.PROJECTS)
 """They tell of sessions and of who spoke in them."""
-TYING = (MEMORIES, FACTS, USER_EPISODES, REQUESTS, PROJECTS)
+TYING = (topics.MEMORIES, topics.FACTS, topics.USER_EPISODES, topics.REQUESTS, topics.PROJECTS)
 """Their events tie others to the subject (`Subject.follow`)."""
-INDEXED = tuple(topic for topic in REGISTRY.indexed_topics if topic is not ERASURES)
+INDEXED = tuple(topic for topic in REGISTRY.indexed_topics if topic is not topics.ERASURES)
 """What the index reads but for erasures."""
 ARCHIVED = REGISTRY.archived_topics
 
@@ -139,13 +124,13 @@ class ResidualRecords(Struct):
         return max((past.newest for past in self.past.values()), default=None)
 
 
-def expiry(topic: Topic, newest: datetime | None, config: Mapping[str, str]) -> datetime | None:
+def expiry(topic: topics.Topic, newest: datetime | None, config: Mapping[str, str]) -> datetime | None:
     """By when the broker removes what was written up to `newest`, on a topic that keeps records for a time.
 
     A log file goes as a whole, so its first record waits for its last one (`segment.ms`).
     """
     kept, segment_ms = _promised(config, "retention.ms"), int(config.get("segment.ms", "0"))
-    if topic.cleanup is not Cleanup.DELETE or newest is None or kept is None:
+    if topic.cleanup is not topics.Cleanup.DELETE or newest is None or kept is None:
         return None
     return newest + kept + timedelta(milliseconds=min(segment_ms, _NEVER_MS))
 
@@ -208,11 +193,11 @@ class Tally:
 
 
 def stores_of(
-    topic: Topic, residual: ResidualRecords, tally: Tally, config: Mapping[str, str], now: datetime
+    topic: topics.Topic, residual: ResidualRecords, tally: Tally, config: Mapping[str, str], now: datetime
 ) -> list[ErasedStore]:
     """A topic's lines of the proof: what readers find by key, and what the log still has besides."""
     looked_at = residual.looked_at
-    if topic.cleanup is Cleanup.DELETE:
+    if topic.cleanup is topics.Cleanup.DELETE:
         expires_at = expiry(topic, residual.newest, config)
         name = f"topic {topic.name}"
         return [tally.left(name, looked_at=looked_at, remaining=residual.past_count, expires_at=expires_at)]
@@ -227,15 +212,15 @@ def stores_of(
     return lines
 
 
-def names_of(topic: Topic) -> tuple[str, str, str]:
+def names_of(topic: topics.Topic) -> tuple[str, str, str]:
     """Names of a compacted topic's lines: by key (of a changelog: the state), in the log, and keys of what is gone."""
     by_key = f"topic {topic.name}" if topic.public else f"state {topic.owner}"
     return by_key, f"log {topic.name}", f"keys {topic.name}"
 
 
-def count_found(topic: Topic, residual: ResidualRecords, tally: Tally) -> None:
+def count_found(topic: topics.Topic, residual: ResidualRecords, tally: Tally) -> None:
     """Note what was found on a topic before anything was removed."""
-    if topic.cleanup is Cleanup.DELETE:
+    if topic.cleanup is topics.Cleanup.DELETE:
         tally.found(f"topic {topic.name}", residual.past_count)
         return
     by_key, in_log, _ = names_of(topic)

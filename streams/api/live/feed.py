@@ -14,16 +14,8 @@ import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 
+from models import events
 from models.errors import InvalidRecord
-from models.events import (
-    AlertChanged,
-    AlertLabelled,
-    EraseRequested,
-    ProfileUpdated,
-    SegmentCompacted,
-    SessionErased,
-    SessionName,
-)
 from models.events.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
 from models.wire.codec import UNDECODABLE, decode_output
 from models.wire.envelope import tag_of
@@ -44,8 +36,10 @@ LOOK_AROUND_S = 30.0
 WITHOUT_TOPICS_S = 5.0
 RETRY_S, LONGEST_RETRY_S = 1.0, 30.0
 _MS = timedelta(milliseconds=1)
-_LABELLED, _ERASED = tag_of(AlertLabelled).encode(), tag_of(SessionErased).encode()
-_control: msgspec.json.Decoder[AlertLabelled | SessionErased] = msgspec.json.Decoder(AlertLabelled | SessionErased)
+_LABELLED, _ERASED = tag_of(events.AlertLabelled).encode(), tag_of(events.SessionErased).encode()
+_control: msgspec.json.Decoder[events.AlertLabelled | events.SessionErased] = msgspec.json.Decoder(
+    events.AlertLabelled | events.SessionErased
+)
 
 
 class LiveFeed:
@@ -169,14 +163,14 @@ def take(board: LiveBoard, topic: Topic, record: ConsumerRecord) -> None:
             board.erase_session(_session_of_key(record.key.decode(errors="replace")), record.timestamp)
         return
     match decode_output(topic, record.value):
-        case ProfileUpdated() as profile:
+        case events.ProfileUpdated() as profile:
             board.take_profile(profile, record.timestamp)
-        case AlertChanged() as alert:
+        case events.AlertChanged() as alert:
             trace = traceparent_of(record.headers)
             board.take_alert(alert, record.timestamp, None if trace is None else trace.trace_id)
-        case SegmentCompacted() as segment:
+        case events.SegmentCompacted() as segment:
             board.take_segment(segment, record.timestamp)
-        case EraseRequested() as request:
+        case events.EraseRequested() as request:
             board.erase(request, record.timestamp)
 
 
@@ -187,8 +181,8 @@ def _take_control(board: LiveBoard, record: ConsumerRecord) -> None:
         return  # a turn that speaks of such, or input that is refused
     if record.key != event.session_id.encode():
         return  # refused by everybody: its place in the session's order is not known
-    if isinstance(event, SessionErased):
-        board.erase_session(SessionName(event.app_id, event.session_id), record.timestamp)
+    if isinstance(event, events.SessionErased):
+        board.erase_session(events.SessionName(event.app_id, event.session_id), record.timestamp)
         return
     if (alert := board.alert(event.alert_id)) is None or alert.event.session_id != event.session_id:
         return
@@ -196,6 +190,6 @@ def _take_control(board: LiveBoard, record: ConsumerRecord) -> None:
         board.take_label(event.alert_id, escalating=event.escalating)
 
 
-def _session_of_key(key: str) -> SessionName:
+def _session_of_key(key: str) -> events.SessionName:
     """The session that a record of an output is keyed by; up to 0.2.0 its id, which says nothing of an app."""
-    return SessionName.of_key(key) if key.startswith("session:") else SessionName("", key)
+    return events.SessionName.of_key(key) if key.startswith("session:") else events.SessionName("", key)

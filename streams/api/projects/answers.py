@@ -8,14 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from models.events.project_items import (
-    ConsolidationFigures,
-    ConversationChunk,
-    PendingFact,
-    ProjectConversation,
-    ProjectEpisode,
-    ProjectMemory,
-)
+from models import events
 from streams.api.users.messages import TurnAnswer
 
 MAX_PAGE = 1_000
@@ -59,7 +52,7 @@ class ProjectStanding(Struct, frozen=True, kw_only=True):
     chunks: int = 0
     created: int = 0
     consolidated_at: datetime | None = None
-    consolidated: ConsolidationFigures | None = None
+    consolidated: events.ConsolidationFigures | None = None
     """What the last consolidation came to."""
     tokens: HeldTokens = HeldTokens()
 
@@ -83,7 +76,7 @@ class ProjectList(Struct, frozen=True, kw_only=True):
 class MemoryPage(Struct, frozen=True, kw_only=True):
     """Memories, the newest first."""
 
-    memories: list[ProjectMemory]
+    memories: list[events.ProjectMemory]
     next: str
     """`before` of the following page; empty: there is none."""
 
@@ -100,7 +93,7 @@ class Edge(Struct, frozen=True, kw_only=True):
 class ProjectMemoryAnswer(Struct, frozen=True, kw_only=True):
     """One memory, and whether it holds."""
 
-    memory: ProjectMemory
+    memory: events.ProjectMemory
     valid: bool
     """Now, and not archived."""
     incoming: list[Edge]
@@ -112,13 +105,13 @@ class ValidMemories(Struct, frozen=True, kw_only=True):
 
     at: datetime
     known_at: datetime | None
-    memories: list[ProjectMemory]
+    memories: list[events.ProjectMemory]
 
 
 class PendingFacts(Struct, frozen=True, kw_only=True):
     """Facts that wait to be promoted, the surest first."""
 
-    pending: list[PendingFact]
+    pending: list[events.PendingFact]
     next: str = ""
     """`after` of the following page; empty: there is none."""
 
@@ -126,21 +119,21 @@ class PendingFacts(Struct, frozen=True, kw_only=True):
 class Conversations(Struct, frozen=True, kw_only=True):
     """Conversations, the latest first."""
 
-    conversations: list[ProjectConversation]
+    conversations: list[events.ProjectConversation]
 
 
 class ConversationAnswer(Struct, frozen=True, kw_only=True):
     """A conversation with its chunks, and its messages at hand as far as they are indexed."""
 
-    conversation: ProjectConversation
-    chunks: list[ConversationChunk]
+    conversation: events.ProjectConversation
+    chunks: list[events.ConversationChunk]
     recent_messages: list[TurnAnswer]
 
 
 class ChunkAnswer(Struct, frozen=True, kw_only=True):
     """A chunk with the messages it was made of."""
 
-    chunk: ConversationChunk
+    chunk: events.ConversationChunk
     messages: list[TurnAnswer]
     """In order of number."""
     missing: int
@@ -150,7 +143,7 @@ class ChunkAnswer(Struct, frozen=True, kw_only=True):
 class Episodes(Struct, frozen=True, kw_only=True):
     """Episodes in order of time."""
 
-    episodes: list[ProjectEpisode]
+    episodes: list[events.ProjectEpisode]
 
 
 class ArcAnswer(Struct, frozen=True, kw_only=True):
@@ -158,10 +151,10 @@ class ArcAnswer(Struct, frozen=True, kw_only=True):
 
     conversation_id: str
     """Empty for the whole project."""
-    beginning: list[ProjectEpisode]
-    middle: list[ProjectEpisode]
-    end: list[ProjectEpisode]
-    key_moments: list[ProjectEpisode]
+    beginning: list[events.ProjectEpisode]
+    middle: list[events.ProjectEpisode]
+    end: list[events.ProjectEpisode]
+    key_moments: list[events.ProjectEpisode]
 
 
 class Node(Struct, frozen=True, kw_only=True):
@@ -216,10 +209,10 @@ class ExportPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The project changed in between if it is another on the next page."""
     next: str
     """`after` of the following page; empty: there is none."""
-    memories: list[ProjectMemory] = []
-    episodes: list[ProjectEpisode] = []
-    chunks: list[ConversationChunk] = []
-    conversations: list[ProjectConversation] = []
-    pending: list[PendingFact] = []
+    memories: list[events.ProjectMemory] = []
+    episodes: list[events.ProjectEpisode] = []
+    chunks: list[events.ConversationChunk] = []
+    conversations: list[events.ProjectConversation] = []
+    pending: list[events.PendingFact] = []
     messages: list[TurnAnswer] = []
     """Of conversations those at hand; of chunks, where they were asked for, those they were made of."""

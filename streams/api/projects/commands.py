@@ -15,18 +15,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, structs
 
-from models.events.project import (
-    ConsolidationAsked,
-    ConversationStatusSet,
-    DeedResult,
-    ManualProjectCommand,
-    PendingFactDecided,
-    ProjectImported,
-    ProjectMemoryAdded,
-    ProjectMemoryDeleted,
-    ProjectMemoryEdited,
-    RelationshipSet,
-)
+from models import events
 from streams.api.commands import Commands
 from streams.api.projects.items import OfConversation, OfProjectMemory
 from streams.api.projects.messages import AddMemory, DeedAnswer, EditProjectMemory, PendingDeed, Relate, SetStatus
@@ -39,7 +28,7 @@ from streams.settings.http import TokenRole
 
 COMMAND: RouteRules = {"role": TokenRole.ADMIN, "audits": "acted", "errors": (HTTPStatus.CONFLICT,)}
 """What every route declares that changes something."""
-_BEGINNING = (ProjectMemoryAdded, ProjectImported, ConversationStatusSet)
+_BEGINNING = (events.ProjectMemoryAdded, events.ProjectImported, events.ConversationStatusSet)
 """What may begin a project."""
 
 
@@ -66,7 +55,9 @@ class ProjectCommandRoutes:
         commands: Carries them out.
     """
 
-    def __init__(self, reader: ProjectReader, commands: Commands[ManualProjectCommand, DeedResult]) -> None:
+    def __init__(
+        self, reader: ProjectReader, commands: Commands[events.ManualProjectCommand, events.DeedResult]
+    ) -> None:
         self._reader = reader
         self._commands = commands
 
@@ -80,49 +71,51 @@ class ProjectCommandRoutes:
         if body.valid_until is not None and body.valid_until <= (body.valid_from or self._reader.now()):
             raise invalid_field("valid_until", "is not after valid_from, or not after now where that is not given")
         fields = structs.asdict(body)
-        return await self.do(asked, ProjectMemoryAdded, memory_type=fields.pop("type"), **fields)
+        return await self.do(asked, events.ProjectMemoryAdded, memory_type=fields.pop("type"), **fields)
 
     @PROJECTS.put("/memories/{memory_id}", "edit_project_memory", **COMMAND)
     async def edit(self, asked: OfProjectMemory, body: EditProjectMemory) -> DeedAnswer | Accepted[PendingDeed]:
         """Put a memory right, expire or reopen it, put it away or restore it; what was known before stays known."""
         _require_sensible(body)
-        return await self.do(asked, ProjectMemoryEdited, "memory", memory_id=asked.memory_id, **structs.asdict(body))
+        return await self.do(
+            asked, events.ProjectMemoryEdited, "memory", memory_id=asked.memory_id, **structs.asdict(body)
+        )
 
     @PROJECTS.delete("/memories/{memory_id}", "delete_project_memory", **COMMAND)
     async def delete(self, asked: OfProjectMemory) -> DeedAnswer | Accepted[PendingDeed]:
         """Delete a memory with all relationships to it; what it had superseded holds again."""
-        return await self.do(asked, ProjectMemoryDeleted, "memory", memory_id=asked.memory_id)
+        return await self.do(asked, events.ProjectMemoryDeleted, "memory", memory_id=asked.memory_id)
 
     @PROJECTS.post("/pending/{pending_id}/{decision}", "decide_pending_fact", **COMMAND)
     async def decide(self, asked: OfPending) -> DeedAnswer | Accepted[PendingDeed]:
         """Promote a pending fact to a memory, or discard it."""
         decided = {"pending_id": asked.pending_id, "promoted": asked.decision == "promote"}
-        return await self.do(asked, PendingFactDecided, "pending fact", **decided)
+        return await self.do(asked, events.PendingFactDecided, "pending fact", **decided)
 
     @PROJECTS.put("/relationships", "set_relationship", **COMMAND)
     async def relate(self, asked: OfProject, body: Relate) -> DeedAnswer | Accepted[PendingDeed]:
         """Relate one memory to another, or give their relationship another strength."""
-        return await self.do(asked, RelationshipSet, **structs.asdict(body))
+        return await self.do(asked, events.RelationshipSet, **structs.asdict(body))
 
     @PROJECTS.delete("/relationships", "delete_relationship", **COMMAND)
     async def unrelate(self, asked: OfRelationship) -> DeedAnswer | Accepted[PendingDeed]:
         """Take a relationship back."""
         edge = {name: getattr(asked, name) for name in ("source_id", "target_id", "relation")}
-        return await self.do(asked, RelationshipSet, "relationship", **edge, strength=None)
+        return await self.do(asked, events.RelationshipSet, "relationship", **edge, strength=None)
 
     @PROJECTS.put("/conversations/{conversation_id:path}/status", "set_conversation_status", **COMMAND)
     async def set_status(self, asked: OfConversation, body: SetStatus) -> DeedAnswer | Accepted[PendingDeed]:
         """Start, pause or end a conversation; its turns come as turns."""
         result = structs.asdict(body)
-        return await self.do(asked, ConversationStatusSet, conversation_id=asked.conversation_id, **result)
+        return await self.do(asked, events.ConversationStatusSet, conversation_id=asked.conversation_id, **result)
 
     @PROJECTS.post("/consolidate", "consolidate_project", **COMMAND)
     async def consolidate(self, asked: OfProject) -> DeedAnswer | Accepted[PendingDeed]:
         """Have the project consolidated now; it also happens by itself. The standing says when it has ended."""
-        return await self.do(asked, ConsolidationAsked)
+        return await self.do(asked, events.ConsolidationAsked)
 
     async def do(
-        self, asked: OfProject, kind: type[ManualProjectCommand], named: str = "", **fields: Any
+        self, asked: OfProject, kind: type[events.ManualProjectCommand], named: str = "", **fields: Any
     ) -> DeedAnswer | Accepted[PendingDeed]:
         """Carry a command out, and tell what came of it.
 
@@ -136,7 +129,7 @@ class ProjectCommandRoutes:
             Problem: What the fold refused; 404 for a project that nothing is known of.
         """
         project = AskedProject(asked)
-        command: ManualProjectCommand = kind(**project.command(self._reader.now()), **fields)
+        command: events.ManualProjectCommand = kind(**project.command(self._reader.now()), **fields)
         if named:
             _require_writable(command, named)
         if kind not in _BEGINNING and await self._reader.projects.stats(project.app_id, project.project_id) is None:
@@ -147,7 +140,7 @@ class ProjectCommandRoutes:
         done = _result_of(command, result)
         memory = (await self._reader.view(project)).memories.get(done.item_id) if caller().text else None
         return DeedAnswer(
-            success=isinstance(command, ProjectMemoryDeleted) or done.outcome in DONE_OUTCOMES,
+            success=isinstance(command, events.ProjectMemoryDeleted) or done.outcome in DONE_OUTCOMES,
             outcome=done.outcome,
             item_id=done.item_id,
             count=done.count,
@@ -156,10 +149,10 @@ class ProjectCommandRoutes:
         )
 
 
-def _result_of(command: ManualProjectCommand, result: DeedResult) -> DeedResult:
+def _result_of(command: events.ManualProjectCommand, result: events.DeedResult) -> events.DeedResult:
     """What came of it; no error is that what is to go has gone already, nor that an import was taken in part."""
-    if isinstance(command, ProjectImported) or (
-        isinstance(command, ProjectMemoryDeleted) and result.outcome == "not_found"
+    if isinstance(command, events.ProjectImported) or (
+        isinstance(command, events.ProjectMemoryDeleted) and result.outcome == "not_found"
     ):
         return result
     return require_done(result)
@@ -180,7 +173,7 @@ def _require_sensible(asked: EditProjectMemory) -> None:
         raise invalid_field("valid_until", "is not after valid_from")
 
 
-def _require_writable(command: ManualProjectCommand, named: str) -> None:
+def _require_writable(command: events.ManualProjectCommand, named: str) -> None:
     """Let through a command that can stand in the log: an id in a path is no more than a text.
 
     Raises:

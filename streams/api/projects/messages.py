@@ -7,23 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
+from models import events
 from models.events.fields import Identifier, Ratio, UtcTime
-from models.events.project import CommandOutcome
-from models.events.project_items import (
-    MOST_CONTENT_CHARS,
-    Category,
-    ConversationChunk,
-    ConversationStatus,
-    ImportedMessage,
-    ItemId,
-    MemoryType,
-    PendingFact,
-    ProjectConversation,
-    ProjectEpisode,
-    ProjectMemory,
-    RelationType,
-    Tags,
-)
 from models.policy.project import RetrievalWeights
 from models.retrieval.context_window import ContextItem
 from models.retrieval.relevance import FoundKind, RetrievalFilters, RetrievedItem, Scores
@@ -34,7 +19,7 @@ from streams.http.field_rules import Rules, given, never, some_of
 
 MOST_IMPORTED = 200
 """Items of a kind in one request."""
-_Content = Annotated[str, Meta(min_length=1, max_length=MOST_CONTENT_CHARS, pattern=r"\S")]
+_Content = Annotated[str, Meta(min_length=1, max_length=events.MOST_CONTENT_CHARS, pattern=r"\S")]
 _Subject = Annotated[str, Meta(max_length=128, description="What a decision is about: two of one subject are rivals.")]
 
 
@@ -42,9 +27,9 @@ class AddMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Something to know. What is known already is strengthened."""
 
     content: _Content
-    type: MemoryType
-    category: Category = ""
-    tags: Tags = []
+    type: events.MemoryType
+    category: events.Category = ""
+    tags: events.Tags = []
     subject: _Subject = ""
     importance: Annotated[Ratio, Meta(description="None: the type's default.")] | None = None
     valid_from: UtcTime | None = None
@@ -62,8 +47,8 @@ class EditProjectMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only
         **never(given("valid_until", reopened=True)),
     }
     content: _Content | None = None
-    category: Category | None = None
-    tags: Tags | None = None
+    category: events.Category | None = None
+    tags: events.Tags | None = None
     importance: Ratio | None = None
     valid_from: UtcTime | None = None
     valid_until: Annotated[UtcTime, Meta(description="Expire: from then on it does not hold.")] | None = None
@@ -74,29 +59,29 @@ class EditProjectMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only
 class Relate(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A relationship of one memory to another; one that is there gets the strength."""
 
-    source_id: ItemId
-    target_id: ItemId
-    relation: RelationType
+    source_id: events.ItemId
+    target_id: events.ItemId
+    relation: events.RelationType
     strength: Ratio = 1.0
 
 
 class SetStatus(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A conversation starts, is paused or ends."""
 
-    status: ConversationStatus
+    status: events.ConversationStatus
     summary: Annotated[str, Meta(max_length=2_000, description="What its end is told with.")] = ""
 
 
 class ImportItems(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Items of a saved project; one that is there already is replaced, so a repeat changes nothing."""
 
-    memories: Annotated[list[ProjectMemory], Meta(max_length=MOST_IMPORTED)] = []
-    episodes: Annotated[list[ProjectEpisode], Meta(max_length=MOST_IMPORTED)] = []
-    chunks: Annotated[list[ConversationChunk], Meta(max_length=MOST_IMPORTED)] = []
-    conversations: Annotated[list[ProjectConversation], Meta(max_length=MOST_IMPORTED)] = []
-    pending: Annotated[list[PendingFact], Meta(max_length=MOST_IMPORTED)] = []
+    memories: Annotated[list[events.ProjectMemory], Meta(max_length=MOST_IMPORTED)] = []
+    episodes: Annotated[list[events.ProjectEpisode], Meta(max_length=MOST_IMPORTED)] = []
+    chunks: Annotated[list[events.ConversationChunk], Meta(max_length=MOST_IMPORTED)] = []
+    conversations: Annotated[list[events.ProjectConversation], Meta(max_length=MOST_IMPORTED)] = []
+    pending: Annotated[list[events.PendingFact], Meta(max_length=MOST_IMPORTED)] = []
     messages: Annotated[
-        list[ImportedMessage],
+        list[events.ImportedMessage],
         Meta(max_length=MOST_IMPORTED, description="At hand, of conversations that are there or come along."),
     ] = []
 
@@ -105,13 +90,13 @@ class DeedAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What came of it."""
 
     success: bool
-    outcome: CommandOutcome
+    outcome: events.CommandOutcome
     """`unchanged`: it was so already. `not_found` of a deletion: it was gone already."""
     item_id: str = ""
     count: int = 0
     """Items that changed."""
     detail: str = ""
-    memory: ProjectMemory | None = None
+    memory: events.ProjectMemory | None = None
     """As it is now, where the deed was to one."""
 
 
@@ -206,9 +191,9 @@ class FoundItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     via: str = ""
     """The hit over whose relationships it was pulled in."""
     contradicted_by: list[str] = []
-    memory: ProjectMemory | None = None
-    episode: ProjectEpisode | None = None
-    chunk: ConversationChunk | None = None
+    memory: events.ProjectMemory | None = None
+    episode: events.ProjectEpisode | None = None
+    chunk: events.ConversationChunk | None = None
 
 
 class FoundItems(Struct, frozen=True, kw_only=True):
@@ -235,7 +220,7 @@ def found_item(found: RetrievedItem) -> FoundItem:
     return answered(
         FoundItem,
         found,
-        memory=item if isinstance(item, ProjectMemory) else None,
-        episode=item if isinstance(item, ProjectEpisode) else None,
-        chunk=item if isinstance(item, ConversationChunk) else None,
+        memory=item if isinstance(item, events.ProjectMemory) else None,
+        episode=item if isinstance(item, events.ProjectEpisode) else None,
+        chunk=item if isinstance(item, events.ConversationChunk) else None,
     )

@@ -19,20 +19,8 @@ from uuid import uuid4
 
 from msgspec import Meta, Struct, structs
 
-from models.events.app import AdminCommand, SpaceModeSet
-from models.events.base import CommandResult
+from models import events
 from models.events.fields import Ratio
-from models.events.user import (
-    FactCategory,
-    FactCommand,
-    FactDeleted,
-    FactEdited,
-    FactKey,
-    FactValue,
-    MemoryMode,
-    MemoryModeSet,
-    UserDeed,
-)
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
 from streams.api.commands import Commands
@@ -53,15 +41,17 @@ _PATH = "/users/{user_id:path}/facts/{category}/{key}"
 class OfFact(OfUser, frozen=True, kw_only=True):
     """A request about one fact of a user; without an app of the token's only one, else of the default app."""
 
-    category: Annotated[FactCategory, Meta(description="Kind of the fact.")]
-    key: Annotated[FactKey, Meta(description="What it is about, in snake case.")]
+    category: Annotated[events.FactCategory, Meta(description="Kind of the fact.")]
+    key: Annotated[events.FactKey, Meta(description="What it is about, in snake case.")]
 
 
 class CorrectFact(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What is to change of a fact; what is not named, or null, stays."""
 
     rules: ClassVar[Rules] = some_of(*map(given, ("value", "importance", "pinned")))
-    value: Annotated[FactValue, Meta(pattern=r"\S", description="What is so; a new fact needs it.")] | None = None
+    value: Annotated[events.FactValue, Meta(pattern=r"\S", description="What is so; a new fact needs it.")] | None = (
+        None
+    )
     importance: Ratio | None = None
     pinned: Annotated[bool, Meta(description="Nothing that is said replaces a pinned fact.")] | None = None
 
@@ -86,7 +76,7 @@ class SetMode(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the memory is to do from now on."""
 
     mode: Annotated[
-        MemoryMode,
+        events.MemoryMode,
         Meta(description="`active` learns and is read; `read_only` is read and learns nothing new; `off` neither."),
     ]
 
@@ -94,7 +84,7 @@ class SetMode(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class ModeAnswer(Struct, frozen=True, kw_only=True):
     """What became of it."""
 
-    mode: MemoryMode
+    mode: events.MemoryMode
     changed: bool
     """Whether the user's memory had another mode before."""
     pending: bool
@@ -114,8 +104,8 @@ class FactRoutes:
     def __init__(
         self,
         users: UserMemory,
-        commands: Commands[UserDeed, CommandResult],
-        spaces: Commands[AdminCommand, CommandResult],
+        commands: Commands[events.UserDeed, events.CommandResult],
+        spaces: Commands[events.AdminCommand, events.CommandResult],
         *,
         now: Callable[[], datetime] = now_utc,
     ) -> None:
@@ -133,7 +123,7 @@ class FactRoutes:
         """
         if body == CorrectFact():
             raise invalid_field("", "nothing is to change: name value, importance or pinned")
-        result = await self._done(asked, FactEdited, begins=body.value is not None, **structs.asdict(body))
+        result = await self._done(asked, events.FactEdited, begins=body.value is not None, **structs.asdict(body))
         if isinstance(result, Accepted):
             return result
         if result is None or result.outcome == "not_found":
@@ -149,19 +139,19 @@ class FactRoutes:
 
         Its value stays in its history; `POST /v1/erase` removes it for good.
         """
-        result = await self._done(asked, FactDeleted, begins=False)
+        result = await self._done(asked, events.FactDeleted, begins=False)
         if isinstance(result, Accepted):
             return result
         gone = result is None or result.outcome == "not_found"
         return DeletedFact(success=True, deleted_count=int(not gone), already_gone=gone)
 
     async def _done(
-        self, asked: OfFact, kind: type[FactCommand], *, begins: bool, **fields: Any
-    ) -> CommandResult | Accepted[PendingDeed] | None:
+        self, asked: OfFact, kind: type[events.FactCommand], *, begins: bool, **fields: Any
+    ) -> events.CommandResult | Accepted[PendingDeed] | None:
         """What came of a command; None: nothing is known of the user, and nothing is begun."""
         if not begins and await self._users.stats(app_of(asked), asked.user_id) is None:
             return None
-        command: FactCommand = kind(**self._about(asked), category=asked.category, key=asked.key, **fields)
+        command: events.FactCommand = kind(**self._about(asked), category=asked.category, key=asked.key, **fields)
         result = await self._commands.carry_out(command)
         if result is not None:
             return result
@@ -177,8 +167,8 @@ class FactRoutes:
         Raises:
             Problem: 403 another tenant's app; 503 this role takes no commands.
         """
-        user = await self._commands.carry_out(MemoryModeSet(**self._about(asked), mode=body.mode))
-        space = await self._spaces.carry_out(SpaceModeSet(**self._about(asked), mode=body.mode))
+        user = await self._commands.carry_out(events.MemoryModeSet(**self._about(asked), mode=body.mode))
+        space = await self._spaces.carry_out(events.SpaceModeSet(**self._about(asked), mode=body.mode))
         changed = user is not None and user.outcome == "done"
         return ModeAnswer(mode=body.mode, changed=changed, pending=user is None or space is None)
 
