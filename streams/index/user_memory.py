@@ -124,9 +124,12 @@ class UserMemory:
 
     async def stats(self, app_id: str | None, user_id: str) -> UserMemoryChanged | None:
         """As last indexed; of several apps' users the one that spoke last. None for a user nothing is known of."""
-        found = await USERS.latest(self._store, of_user(app_id, user_id), _MOST_APPS if app_id is None else 1)
         # Offsets of different partitions say nothing of who came first.
-        return max(found, key=lambda user: user.timestamp, default=None)
+        return max(await self.standings(app_id, user_id), key=lambda user: user.timestamp, default=None)
+
+    async def standings(self, app_id: str | None, user_id: str) -> list[UserMemoryChanged]:
+        """As last indexed, of each app that has a user of this id."""
+        return await USERS.latest(self._store, of_user(app_id, user_id), _MOST_APPS if app_id is None else 1)
 
 
 _NO_MORE: Mapping[str, Any] = {"active": False, "pinned": False, "session_id": "", "turn": -1}

@@ -168,9 +168,9 @@ class Users(UserMemory):
         far = [(each, 1 - _overlap(query, each.summary)) for each in mine]
         return sorted((each for each in far if each[1] <= max_distance), key=itemgetter(1))[:top_k]
 
-    async def stats(self, app_id: str | None, user_id: str) -> UserMemoryChanged | None:
+    async def standings(self, app_id: str | None, user_id: str) -> list[UserMemoryChanged]:
         """As the real one."""
-        return next((each for each in self.known_users if _is_of(each, app_id, user_id)), None)
+        return [each for each in self.known_users if _is_of(each, app_id, user_id)]
 
 
 @dataclass

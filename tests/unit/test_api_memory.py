@@ -1,17 +1,21 @@
 """Retrieval, prompt assembly, search and look-ups of users' memory, without a socket."""
 
+import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 from msgspec.structs import replace
+from pydantic import SecretStr
 
 from models.events import Role
 from models.events.user import FactCategory, MemoryMode
 from models.policy.retrieval import PromptPolicy
 from streams.index.between import Between
-from tests.support.api_doubles import AT, Served, episode, fact, said, stats
+from streams.settings.http import ApiToken, HttpSettings
+from tests.support.api_doubles import AT, Served, bearer, episode, fact, said, stats, token_of
 
 
 @pytest.fixture
@@ -80,6 +84,38 @@ async def test_a_memory_that_is_off_tells_nothing(client: httpx.AsyncClient, ser
     assert {tells} == {bool(each) for each in (retrieved["structured_facts"], context["facts"], found["turns"])}
     assert tells == bool(retrieved["episodic_context"])
     assert context["recent"]
+
+
+@pytest.mark.behaviour("user-17")
+@pytest.mark.parametrize("off", ["a", "b"])
+@pytest.mark.parametrize("token", [False, True])
+async def test_an_off_memory_tells_nothing_to_who_reads_several_apps(off: str, token: bool) -> None:
+    """Without an app in the request too: of that app nothing, whichever of them spoke last; the other app's is told."""
+    reads = ApiToken(token=SecretStr(token_of("a")), apps=["a", "b"], name="both")
+    made = Served(settings=HttpSettings(tokens=[reads]) if token else None)
+    for app, later in (("a", timedelta()), ("b", timedelta(minutes=1))):
+        mode = MemoryMode.OFF if app == off else MemoryMode.ACTIVE
+        made.users.known_users.append(replace(stats((app, 0), app=app), memory_mode=mode, timestamp=AT + later))
+        made.users.known_facts.append(fact("name", f"Alex of {app}", importance=0.9, app=app))
+        made.users.known_episodes.append(episode(1, f"boats of {app}", app=app))
+        await made.say(said(0, f"my boats of {app}", app=app, session=app))
+    on = {"a": "b", "b": "a"}[off]
+    async with made.client(headers=bearer("a") if token else None) as client:
+        asked = {"user_id": "u", "query": "boats"}
+        answers = [
+            await posted(client, "/v1/retrieve", **asked, max_distance=2.0),
+            await posted(client, "/v1/context", **asked),
+            await posted(client, "/v1/search", **asked, kind="turns"),
+            await posted(client, "/v1/search", **asked, kind="episodes"),
+        ]
+
+    assert {on} == set(re.findall(r'"app_id": "(\w+)"', json.dumps(answers)))
+    assert [1, 1, 1, 1] == [len(answers[0][part]) for part in ("structured_facts", "episodic_context")] + [
+        len(answers[2]["turns"]),
+        len(answers[3]["episodes"]),
+    ]
+    assert ["active", "active"] == [answer["memory_mode"] for answer in answers[:2]]
+    assert f"Alex of {off}" not in answers[1]["prompt"]
 
 
 async def test_a_context_without_a_session_has_the_users_last_turns(client: httpx.AsyncClient) -> None:

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from models.events import UserMemoryChanged
+from models.events.user import MemoryMode
 from models.text.language import ENGLISH, UNSUPPORTED
 from streams.api.sessions.turns import is_remembered
 from streams.http.security import caller
@@ -35,6 +36,18 @@ HEADERS = {
 """Of answers that are lists; others have fields of the same meaning."""
 _NEWEST = 8
 """Turns of the highest offsets that are looked at: a user's sessions may lie in several partitions."""
+
+
+class OfAnApp(Protocol):
+    """What belongs to an app."""
+
+    @property
+    def app_id(self) -> str:
+        """Whose."""
+        ...
+
+
+_Record = TypeVar("_Record", bound=OfAnApp)
 
 
 class Freshness(NamedTuple):
@@ -67,7 +80,22 @@ class Freshness(NamedTuple):
         return cls(headers.get(_KNOWN) != "false", None if caught_up is None else caught_up == "true", language)
 
 
-Standing = tuple[Freshness, UserMemoryChanged | None]
+class Standing(NamedTuple):
+    """How far a user's memory is, in one app or in several.
+
+    Attributes:
+        fresh: What the answer is worth.
+        user: Of several apps the one that spoke last, before those whose memory is off; None if nothing is known.
+        off: Apps in which the user's memory is off: of each nothing is told, whichever spoke last.
+    """
+
+    fresh: Freshness
+    user: UserMemoryChanged | None = None
+    off: frozenset[str] = frozenset()
+
+    def told(self, records: Iterable[_Record]) -> list[_Record]:
+        """Those of the apps in which the user's memory is not off."""
+        return [record for record in records if record.app_id not in self.off]
 
 
 class MemoryProgress:
@@ -90,22 +118,25 @@ class MemoryProgress:
         Raises:
             StoreUnavailable: The store does not answer.
         """
-        return (await self.with_stats(app_id, user_id))[0]
+        return (await self.with_stats(app_id, user_id)).fresh
 
     async def with_stats(self, app_id: str | None, user_id: str) -> Standing:
-        """Of a user's memory, and how far that is by the same reading; None if the caller may read of none.
+        """Of a user's memory, and how far that is by the same reading, of the apps that the caller may read.
 
         Raises:
             StoreUnavailable: The store does not answer.
         """
         at_end, reads = self._at_end(), caller().may_read
         newest_turns = self._turns.newest(of_user(app_id, user_id), _NEWEST)
-        found, stats = await asyncio.gather(newest_turns, self._users.stats(app_id, user_id))
+        found, users = await asyncio.gather(newest_turns, self._users.standings(app_id, user_id))
         newest = [turn for turn in found if reads(turn.app_id)]
-        stands = stats if stats is not None and reads(stats.app_id) else None
+        mine = [each for each in users if reads(each.app_id)]
+        off = frozenset(each.app_id for each in mine if each.memory_mode is MemoryMode.OFF)
+        stands = max(mine, key=lambda user: (user.app_id not in off, user.timestamp), default=None)
         is_behind = not all(is_remembered(turn, stands) for turn in _last_of_each(newest, stands))
         language = "" if stands is None else _understood(stands)
-        return Freshness(bool(newest) or stands is not None, False if is_behind else at_end, language), stands
+        fresh = Freshness(bool(newest) or stands is not None, False if is_behind else at_end, language)
+        return Standing(fresh, stands, off)
 
     async def of_scope(self, scope: Scope, app_id: str | None) -> Standing:
         """Of what a search looks through; how far a user's memory is where it is that, across sessions.
@@ -116,7 +147,7 @@ class MemoryProgress:
         if scope.user_id is not None and scope.session_id is None:
             return await self.with_stats(app_id, scope.user_id)
         at_end = self._at_end()
-        return Freshness(bool(await self._turns.newest(scope.where(), 1, by="turn")), at_end), None
+        return Standing(Freshness(bool(await self._turns.newest(scope.where(), 1, by="turn")), at_end))
 
 
 def _understood(user: UserMemoryChanged) -> str:

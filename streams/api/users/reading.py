@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import UNSET
 
@@ -25,7 +26,7 @@ from models.retrieval.lexical import by_question
 from streams.api.answers import answered
 from streams.api.apps.context import AppContext
 from streams.api.sessions.turns import Waiting, is_visible, session_of
-from streams.api.users.freshness import HEADERS, MemoryProgress, Standing
+from streams.api.users.freshness import HEADERS, MemoryProgress, OfAnApp, Standing
 from streams.api.users.messages import (
     After,
     AssembleContext,
@@ -66,14 +67,7 @@ CONTEXT_EPISODES = 3
 """Episodes that a prompt has at most (user memory, stage 2)."""
 
 
-class _OfAnApp(Protocol):
-    @property
-    def app_id(self) -> str:
-        """Whose."""
-        ...
-
-
-_Record = TypeVar("_Record", bound=_OfAnApp)
+_Record = TypeVar("_Record", bound=OfAnApp)
 
 
 def _mode(stands: UserMemoryChanged | None) -> MemoryMode:
@@ -151,21 +145,19 @@ class MemoryReader:
         whose = _Whose.asked(body.user_id, body.app_id)
         await self._wait(body.after, whose.app_id)
         distance = self._episode_distance if body.max_distance is None else body.max_distance
-        (fresh, stands), facts, episodes = await asyncio.gather(
+        stands, facts, episodes = await asyncio.gather(
             self._progress.with_stats(whose.app_id, whose.user_id),
             self._facts(whose, body.min_importance),
             self._near_episodes(whose, body.query, distance, body.top_k_episodes),
         )
-        mode = _mode(stands)
-        if mode is MemoryMode.OFF:
-            facts, episodes = [], []
+        facts, episodes = stands.told(facts), stands.told(episodes)
         injection = format_for_injection(facts, episodes) if body.format else None
         return Retrieved(
             structured_facts=facts,
             episodic_context=episodes,
             injection=injection,
-            memory_mode=mode,
-            **fresh._asdict(),
+            memory_mode=_mode(stands.user),
+            **stands.fresh._asdict(),
         )
 
     @_USERS.post("/context", "assemble_context", audits="text_read")
@@ -185,7 +177,7 @@ class MemoryReader:
         wanted = self._apps.wanted(body, whose.app_id)
         await self._wait(body.after, whose.app_id)
         standing = asyncio.ensure_future(self._progress.with_stats(whose.app_id, whose.user_id))
-        (fresh, stands), remembered, facts, episodes, recent, hits = await asyncio.gather(
+        stands, remembered, facts, episodes, recent, hits = await asyncio.gather(
             standing,
             self._apps.preface(wanted, whose.user_id, body.query, body.token_budget),
             self._facts(whose, CONTEXT_MIN_IMPORTANCE),
@@ -193,12 +185,12 @@ class MemoryReader:
             self._conversation(whose, body.session_id, body.recent_turns, standing),
             self._prompt_turns.search(body, whose.caller),
         )
-        mode = _mode(stands)
-        if mode is MemoryMode.OFF:
-            remembered, facts, episodes, hits = None, [], [], []
-            recent = recent if body.session_id is not None else []
-        facts = by_question(body.query, facts, lambda fact: f"{fact.key} {fact.value}")
-        found = await self._prompt_turns.beside(body, whose.caller, hits, recent)
+        remembered = None if wanted in stands.off else remembered
+        episodes = stands.told(episodes)
+        recent = recent if body.session_id is not None else stands.told(recent)
+        facts = by_question(body.query, stands.told(facts), lambda fact: f"{fact.key} {fact.value}")
+        heard = [hit for hit in hits if hit.turn.app_id not in stands.off]
+        found = await self._prompt_turns.beside(body, whose.caller, heard, recent)
         text = "" if remembered is None else remembered.text
         fitted = fit_prompt(
             facts,
@@ -227,8 +219,8 @@ class MemoryReader:
             app_memories=UNSET if remembered is None else remembered.memories,
             app_memories_text=UNSET if remembered is None else text,
             injection_point=body.injection_point or UNSET,
-            memory_mode=mode,
-            **fresh._asdict(),
+            memory_mode=_mode(stands.user),
+            **stands.fresh._asdict(),
         )
 
     @_USERS.post("/search", "search_memory", audits="text_read")
@@ -251,22 +243,24 @@ class MemoryReader:
         if body.session_id is not None:
             apps = ((await session_of(self._turns, body.session_id, body.app_id)).app_id,)
         scope = Scope(apps, body.user_id, body.session_id, between(body.since, body.until))
-        standing, stands = await self._progress.of_scope(scope, asked_by.app_of(body.app_id))
-        fresh = standing._asdict()
-        if _mode(stands) is MemoryMode.OFF:
+        stands = await self._progress.of_scope(scope, asked_by.app_of(body.app_id))
+        fresh = stands.fresh._asdict()
+        if _mode(stands.user) is MemoryMode.OFF:
             return Found(**fresh)
+        if apps is not None:
+            scope = replace(scope, app_ids=tuple(app for app in apps if app not in stands.off))
         if body.kind == "episodes":
             ranked = await self._search.episodes(body.query, scope, body.top_k)
             return Found(
                 episodes=[
                     EpisodeHit(score=score, episode=episode_answer(episode))
                     for episode, score in ranked
-                    if asked_by.may_read(episode.app_id)
+                    if asked_by.may_read(episode.app_id) and episode.app_id not in stands.off
                 ],
                 **fresh,
             )
         found = await self._search.turns(body.query, scope, body.top_k)
-        mine = [each for each in found if asked_by.may_read(each.turn.app_id)]
+        mine = [each for each in found if asked_by.may_read(each.turn.app_id) and each.turn.app_id not in stands.off]
         hits = [
             TurnHit(
                 score=each.score,
@@ -311,8 +305,8 @@ class MemoryReader:
             Problem: 403 another tenant's app.
         """
         whose = _Whose.asked(asked.user_id, asked.app_id)
-        fresh, stands = await self._progress.with_stats(whose.app_id, whose.user_id)
-        return RouteAnswer(await self._last_said(whose, stands, asked.last), fresh.headers)
+        stands = await self._progress.with_stats(whose.app_id, whose.user_id)
+        return RouteAnswer(await self._last_said(whose, stands.user, asked.last), stands.fresh.headers)
 
     @_USERS.get("/users/{user_id:path}/standing", "get_user_standing", "/users/{user_id:path}")
     async def stats(self, asked: OfUser) -> StandingAnswer:
@@ -322,7 +316,7 @@ class MemoryReader:
             Problem: 403 another tenant's app.
         """
         whose = _Whose.asked(asked.user_id, asked.app_id)
-        fresh, found = await self._progress.with_stats(whose.app_id, whose.user_id)
+        fresh, found, _ = await self._progress.with_stats(whose.app_id, whose.user_id)
         turns = await self._turns.count(of_user(whose.app_id if found is None else found.app_id, whose.user_id))
         if found is None:
             return StandingAnswer(user_id=whose.user_id, app_id=whose.app_id, turns=turns, **fresh._asdict())
@@ -354,7 +348,7 @@ class MemoryReader:
         if last == 0:
             return []
         if session_id is None:
-            return await self._last_said(whose, (await standing)[1], last)
+            return await self._last_said(whose, (await standing).user, last)
         session = await session_of(self._turns, session_id, whose.app_id)
         return self._of_user(whose, await self._turns.last_turns(session, last))
 
