@@ -1,7 +1,7 @@
 """`turntide lab eval topics`: at which cosine a message belongs to a topic, for one embedder, on real dialogues.
 
 The project's own fold over sessions whose topics are known (`topics_matching`), for each threshold with and without the
-bonus of the active topic. Beside it, the same rule with other embeddings of a topic, simulated.
+bonus of the active topic.
 """
 
 from collections.abc import Hashable, Sequence
@@ -14,22 +14,11 @@ from msgspec.structs import replace
 from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval.dialogues import TopicDialogue
 from jobs.lab.eval.scores import ScoreFigures
-from jobs.lab.eval.topics_matching import (
-    DIALOGUES_PER_SESSION,
-    Embedding,
-    Mixed,
-    count_pairs,
-    inputs_of,
-    match,
-    mix,
-    shortened,
-    simulate,
-    unit,
-)
+from jobs.lab.eval.topics_matching import DIALOGUES_PER_SESSION, Mixed, count_pairs, inputs_of, match, mix
 from jobs.shared.output import Progress
 from models.policy import Policy
 from models.policy.topic import SEED_SIMILARITY
-from streams.ports import Embedder, Vectors
+from streams.ports import Embedder
 
 THRESHOLDS = (*(n / 20 for n in range(1, 17)), *(n / 100 for n in range(82, 96, 2)))
 """0.05 to 0.8; above it for e5, whose cosines are all above 0.65."""
@@ -64,7 +53,6 @@ def measure(
         ConfigurationError: Too few dialogues are long enough.
     """
     mixed = mix(dialogues, embedder, sessions=sessions, seed=seed)
-    short = shortened(mixed.vectors)
     shipped = policy.topics.threshold
     tried = sorted({*thresholds, shipped, SEED_SIMILARITY})
     bonuses = list(dict.fromkeys((SEEDS_BONUS, policy.topics.active_bonus)))
@@ -102,29 +90,9 @@ def measure(
         "at_shipped": [each for each in curve if each["threshold"] == shipped],
         "at_seed": [each for each in curve if each["threshold"] == SEED_SIMILARITY],
         "curve": curve,
-        "variants": _variants(mixed, short, tried, bonuses),
     }
 
 
 def _pairs_of(mixed: Mixed, joined: Sequence[Sequence[Hashable]]) -> ScoreFigures:
     dialogues = [session.user_dialogues for session in mixed.sessions]
     return count_pairs(zip(joined, dialogues, strict=True))
-
-
-def _variants(mixed: Mixed, short: Vectors, thresholds: Sequence[float], bonuses: Sequence[float]) -> list[Figures]:
-    """Of each way to embed a topic, simulated, and each bonus, the best threshold."""
-    ways: list[tuple[Embedding, Vectors]] = [
-        ("running mean", short),
-        ("first message", short),
-        ("running mean", unit(mixed.vectors)),
-    ]
-    found = []
-    for embedding, vectors in ways:
-        rows = [vectors[session.user_rows] for session in mixed.sessions]
-        for bonus in bonuses:
-            joined = {each: [simulate(row, each, bonus, embedding) for row in rows] for each in thresholds}
-            f1 = {each: _pairs_of(mixed, topics).f1 or 0.0 for each, topics in joined.items()}
-            best = max(f1, key=f1.__getitem__)
-            made = {"embedding": embedding, "dims": vectors.shape[1], "active_bonus": bonus}
-            found.append({**made, "threshold": best, "f1": f1[best]})
-    return found

@@ -1,7 +1,7 @@
 """Sessions whose topics are known, and the assignment of their messages to topics by the project's own fold.
 
 A session holds stretches of several dialogues, each cut in two, said by one person in turn. What is counted are pairs
-of messages: two belong together if they come from one dialogue. Beside the fold stand simulations.
+of messages: two belong together if they come from one dialogue.
 """
 
 import random
@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from datetime import timedelta
 from math import comb
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 
 from jobs.lab.eval.dialogues import BEGINS, TopicDialogue
@@ -21,7 +20,6 @@ from models.errors import ConfigurationError
 from models.events import Position, Role, TopicChanged, Turn
 from models.policy import Policy
 from models.session.fold import SessionState, fold
-from models.session.topics.matching import MEMORY, topic_vector
 from models.wire.arrival import SessionInput
 from streams.ports import Embedder, Vectors
 
@@ -30,7 +28,6 @@ _BETWEEN_TURNS = timedelta(seconds=30)
 _COMES_TO = frozenset({"started", "returned", "unpacked"})
 """Causes after which a topic is the active one."""
 
-Embedding = Literal["running mean", "first message"]
 DIALOGUES_PER_SESSION = 5
 STRETCH_TURNS = 24
 """Longest stretch of one dialogue: a topic is compacted within it, and none outweighs the others."""
@@ -176,45 +173,3 @@ def match(inputs: Sequence[SessionInput], places: Sequence[int], policy: Policy)
                 active = event.topic_id
         joined.append(active)
     return [joined[place] for place in places]
-
-
-def shortened(vectors: Vectors) -> Vectors:
-    """Vectors as topics keep them, of unit length again, `(n, 256)`."""
-    rows = [topic_vector(vector) for vector in vectors]
-    width = next((len(row) for row in rows if row is not None), 0)
-    return unit(np.array([np.zeros(width, np.float32) if row is None else row for row in rows], dtype=np.float32))
-
-
-def unit(vectors: Vectors) -> Vectors:
-    """Rows of unit length; zero rows stay."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled = np.zeros_like(vectors)
-    np.divide(vectors, lengths, out=scaled, where=lengths > 0)
-    return scaled
-
-
-def simulate(vectors: Vectors, threshold: float, active_bonus: float, embedding: Embedding) -> list[int]:
-    """The bare rule over one session's user turns: no eviction, nothing rounded.
-
-    Args:
-        vectors: `(n_user_turns, dim)`, of unit length.
-        threshold: Cosine above which a message joins.
-        active_bonus: Added to the active topic's cosine.
-        embedding: What stands for a topic.
-    """
-    sums = np.zeros((len(vectors), vectors.shape[1]), dtype=np.float32)
-    weights = np.zeros(len(vectors), dtype=np.int64)
-    topics, active, joined = 0, -1, list[int]()
-    for vector in vectors:
-        if topics:
-            cosines = unit(sums[:topics]) @ vector
-            cosines[active] += active_bonus
-            active = int(cosines.argmax())
-        if not topics or cosines[active] <= threshold:
-            active, topics = topics, topics + 1
-        if embedding == "running mean" or not weights[active]:
-            weights[active] = min(weights[active] + 1, MEMORY)
-            length = float(np.linalg.norm(sums[active])) or 1.0
-            sums[active] = sums[active] / length * (weights[active] - 1) + vector
-        joined.append(active)
-    return joined

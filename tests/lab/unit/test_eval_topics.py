@@ -3,14 +3,13 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval.dialogues import BEGINS, TopicDialogue, parse_conditions, read_dialogues
 from jobs.lab.eval.scores import figures_of
 from jobs.lab.eval.topics import measure
-from jobs.lab.eval.topics_matching import DIALOGUES_PER_SESSION, count_pairs, mix, simulate
+from jobs.lab.eval.topics_matching import DIALOGUES_PER_SESSION, count_pairs, mix
 from models.errors import ConfigurationError
 from models.events import Role
 from models.policy import Policy
@@ -60,11 +59,10 @@ def test_pairs_are_counted_by_hand() -> None:
 
 @pytest.mark.behaviour("topic-01")
 def test_a_separable_embedder_is_sorted_without_a_mistake() -> None:
-    """Every threshold between 0 and 1 gives five topics for five dialogues, by fold and simulation."""
+    """Every threshold between 0 and 1 gives five topics for five dialogues."""
     report = toy_report(MatterEmbedder())
 
     assert {(point["f1"], point["topics_per_session"]) for point in report["curve"]} == {(1.0, 5.0)}
-    assert {variant["f1"] for variant in report["variants"]} == {1.0}
     # Policy's and source's thresholds are looked at though neither was asked for, with each bonus.
     assert [(point["threshold"], point["active_bonus"]) for point in report["at_seed"]] == [(0.7, 0.0), (0.7, 0.1)]
     assert sorted({point["threshold"] for point in report["curve"]}) == [0.2, 0.5, 0.7]
@@ -102,15 +100,6 @@ def test_sessions_come_back_to_each_dialogue_by_a_user_turn() -> None:
             assert numbers == sorted(numbers)
 
 
-def test_simulated_means_follow_and_first_messages_do_not() -> None:
-    """A matter that drifts by 40 degrees a message stays one topic by its mean, and is lost by its first message."""
-    angles = np.deg2rad([0, 40, 80])
-    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
-    assert simulate(vectors, 0.45, 0.0, "running mean") == [0, 0, 0]
-    assert simulate(vectors, 0.45, 0.0, "first message") == [0, 0, 1]
-
-
 def test_too_few_dialogues_are_refused() -> None:
     """Four are no session of five; the message says what is needed."""
     with pytest.raises(ConfigurationError, match="4 dialogues have 4 user turns or more, 5 are needed"):
@@ -143,7 +132,7 @@ def test_command_prints_every_key_and_no_message() -> None:
 
     assert result.exit_code == 0, result.output
     printed = json.loads(result.stdout)
-    assert {"best", "curve", "variants", "command", "measured_at", "machine"} <= printed.keys()
+    assert {"best", "curve", "command", "measured_at", "machine"} <= printed.keys()
     assert printed["embedder"] == "wordllama"
     assert [point["threshold"] for point in printed["at_shipped"]] == [printed["shipped_threshold"]] * 2
     said = {turn.content for each in read_dialogues([], {}) for turn in each.turns}
