@@ -33,7 +33,7 @@ from jobs.demo.watch import watching
 from jobs.operate.broker.local_kafka import LocalKafka
 from jobs.operate.broker.serving import broker_for, terminable
 from jobs.operate.topics import apply_topics
-from jobs.shared.role_process import RoleFailed, RoleProcess, environment_of, own_command
+from jobs.shared.role_process import RoleFailed, RoleProcess, environment_of, own_command, with_bytecode
 from jobs.shared.sending import turns_sender
 from models.errors import ConfigurationError, TurntideError
 from streams.archive.catalog import open_reader, paths_of
@@ -238,7 +238,7 @@ def _report(settings: Settings) -> Path:
     page = settings.data_dir / "report.html"
     options = ["--days", "1", "--to", str(page), "--output", "json"]
     command = [*own_command(), "analyse", "report", *options]
-    environment = {**os.environ, **environment_of(settings), **_OWN_ARCHIVE}
+    environment = {**with_bytecode(os.environ), **environment_of(settings), **_OWN_ARCHIVE}
     made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     if not page.exists():
         raise RoleFailed(f"`turntide analyse report` ended with {made.returncode}: {made.stderr.strip()}")
