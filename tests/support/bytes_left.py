@@ -4,6 +4,9 @@ from pathlib import Path
 
 import polars as pl
 
+SEARCHED = {"log.index.size.max.bytes": 64 * 1024}
+"""Of a broker whose files are searched: by default each of its hundreds of indexes is a file of 10 MB of zeros."""
+
 
 def files_with(folder: Path, *needles: str | bytes) -> list[str]:
     """Files and folders below a folder in which, or in whose path, any of these stand; by their path from there."""

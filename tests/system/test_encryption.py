@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings, StateSettings
 from streams.state.table import StateTable
-from tests.support.bytes_left import holding
+from tests.support.bytes_left import SEARCHED, holding
 from tests.support.encrypted import encrypted, environment
 from tests.support.fault_driver import assert_equal_to_replay, said, started, until
 
@@ -39,14 +40,14 @@ SAID = (
     "We decided to use {word} as our database.",
     "When does the {word} parcel number {n} arrive?",
 )
-EAGER = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.2S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT2S"}
+EAGER = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT1S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT2S"}
 MADE = (TURNS, FACTS, USER_EPISODES, PROJECTS)
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[LocalKafka]:
     """A broker whose files are searched."""
-    with LocalKafka(tmp_path / "broker") as running:
+    with LocalKafka(tmp_path / "broker", properties=SEARCHED) as running:
         yield running
 
 
@@ -85,7 +86,10 @@ async def valued(settings: Settings, topic: Topic, word: str) -> int:
 
 async def remembered(settings: Settings, *words: str) -> bool:
     """Whether these words have come through every stage."""
-    return all([await valued(settings, topic, word) for topic in MADE for word in words])
+    for topic, word in product(MADE, words):
+        if not await valued(settings, topic, word):
+            return False
+    return True
 
 
 def archived(settings: Settings) -> dict[str, set[str]]:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from streams.erase.purge import IdlePartitions
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings, StateSettings
-from tests.support.bytes_left import holding
+from tests.support.bytes_left import SEARCHED, holding
 from tests.support.fault_driver import said, started, until
 from tests.support.guarded_kafka import GuardedKafka
 from tests.support.lake_records import example
@@ -68,7 +69,7 @@ SAID = (
 @pytest.fixture(scope="module")
 def eager_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
     """A broker of this module's own, whose files are searched."""
-    with GuardedKafka(tmp_path_factory.mktemp("eager"), EAGER) as broker:
+    with GuardedKafka(tmp_path_factory.mktemp("eager"), EAGER | SEARCHED) as broker:
         yield broker
 
 
@@ -123,7 +124,7 @@ def spoken() -> Iterator[Record]:
 @asynccontextmanager
 async def working(settings: Settings, broker: GuardedKafka, folder: Path) -> AsyncIterator[dict[str, RoleProcess]]:
     """All roles, each as its own user of the broker, ready, stopped at the end."""
-    eager = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.2S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT2S"}
+    eager = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT1S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT2S"}
     roles = {
         name: RoleProcess(name, settings, log=folder / f"{name}.log", extra_environment={**eager, **broker.login(name)})
         for name in ROLES
@@ -140,10 +141,11 @@ async def valued(settings: Settings, topic: Topic, word: str) -> int:
 
 async def remembered(settings: Settings) -> bool:
     """Whether both users' words have come through every stage."""
-    topics = (FACTS, USER_EPISODES, MEMORIES, PROJECTS)
-    counts = [await valued(settings, topic, word) for topic in topics for word in (HERS, HIS)]
+    for topic, word in product((FACTS, USER_EPISODES, MEMORIES, PROJECTS), (HERS, HIS)):
+        if not await valued(settings, topic, word):
+            return False
     letters = [record async for record in read_to_end(settings.kafka, DEAD_LETTERS.full_name(settings.topic_prefix))]
-    return all(counts) and len(letters) == 2
+    return len(letters) == 2
 
 
 def erased(settings: Settings, broker: GuardedKafka, *options: str) -> ErasureProved:

@@ -140,5 +140,6 @@ async def test_a_layer_of_one_file(settings: Settings, tmp_path: Path) -> None:
 
 
 async def counted(settings: Settings, url: str, wanted: dict[str, int]) -> bool:
-    """Whether all places say so."""
-    return all(each == wanted for each in (await found(settings, url)).values())
+    """Whether all places say so; what is dear is asked once the rest does."""
+    soon = await on_topic(settings) == wanted == await over_http(url)
+    return soon and all(each == wanted for each in (await found(settings, url)).values())
