@@ -298,7 +298,7 @@ class TopicMemory:
             elsewhere: Where = {"app_id": came_back[0].app_id, "user_id": came_back[0].user_id, "topic_id": ids}
             near += await TOPICS.nearest(self._store, self._embedder, query, elsewhere, self._keep_turns)
         best: dict[str, RememberedTopic] = {}
-        for topic, score in sorted(near, key=lambda hit: -hit[1]):
+        for topic, score in sorted(near, key=lambda hit: (-hit[1], hit[0].topic_id)):
             told = kept.get(topic.topic_id) or _as_gone(topic)
             best.setdefault(topic.topic_id, replace(told, similarity=score))
         return [each for each in best.values() if between.meets(each.created_at, each.last_active_at)][:top_k]

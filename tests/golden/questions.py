@@ -17,6 +17,7 @@ from tests.golden.world import World
 _WITHOUT = {"content-length", "etag", "last-modified"}
 """Headers that say how long or how old an answer is."""
 _DIGITS = 6
+_COSINE, _COSINE_DIGITS = "similarity", 4
 _ALEX = {"user_id": "alex", "app_id": "assistant"}
 _PROJECT = {"project_id": "tool-library", "app_id": "workshop"}
 _QUERIES = ("What's my name?", "What did we discuss about databases?", "Where do I live, and what may I not eat?")
@@ -126,16 +127,23 @@ def _plain(response: httpx.Response) -> Any:
 
 
 def rounded(value: Any) -> Any:
-    """Numbers that another processor may add up in another order to six digits, and equal scores in a fixed order."""
+    """Numbers that may be added up in another order, to six digits, and equal scores in a fixed order.
+
+    A cosine is of four digits: it is a sum of float32, whose seventh digit is chance.
+    """
     if isinstance(value, float):
         return round(value, _DIGITS)
     if isinstance(value, dict):
-        return {key: rounded(item) for key, item in value.items()}
+        return {
+            key: round(item, _COSINE_DIGITS) if key == _COSINE and isinstance(item, float) else rounded(item)
+            for key, item in value.items()
+        }
     if not isinstance(value, list):
         return value
     items: list[Any] = [rounded(item) for item in value]
-    if all(isinstance(item, dict) and isinstance(item.get("score"), float) for item in items):
-        items.sort(key=lambda item: (-item["score"], shown(item)))
+    for name in ("score", _COSINE):
+        if all(isinstance(item, dict) and isinstance(item.get(name), float) for item in items):
+            items.sort(key=lambda item: (-item[name], shown(item)))
     return items
 
 
