@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-SEARCHED = {"log.index.size.max.bytes": 64 * 1024}
+SEARCHED = {"log.index.size.max.bytes": 16 * 1024}
 """Of a broker whose files are searched: by default each of its hundreds of indexes is a file of 10 MB of zeros."""
 
 

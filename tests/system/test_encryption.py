@@ -40,7 +40,7 @@ SAID = (
     "We decided to use {word} as our database.",
     "When does the {word} parcel number {n} arrive?",
 )
-EAGER = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT1S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT2S"}
+EAGER = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT1S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT5S"}
 MADE = (TURNS, FACTS, USER_EPISODES, PROJECTS)
 
 

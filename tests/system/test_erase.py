@@ -124,7 +124,7 @@ def spoken() -> Iterator[Record]:
 @asynccontextmanager
 async def working(settings: Settings, broker: GuardedKafka, folder: Path) -> AsyncIterator[dict[str, RoleProcess]]:
     """All roles, each as its own user of the broker, ready, stopped at the end."""
-    eager = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT1S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT2S"}
+    eager = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT1S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT5S"}
     roles = {
         name: RoleProcess(name, settings, log=folder / f"{name}.log", extra_environment={**eager, **broker.login(name)})
         for name in ROLES

@@ -117,6 +117,7 @@ def _fit(case: Any) -> None:
                 memory["mentions"] = 1
 
 
+@pytest.mark.timeout(900)  # 20 s of processor time, of which a busy machine gives a tenth
 def test_answers_are_as_documented() -> None:
     """By status, media type, headers and schema; no route fails; wrong data, methods and tokens are refused."""
     # It takes a second, for which not every test process should wait.

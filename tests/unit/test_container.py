@@ -4,8 +4,8 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from importlib import metadata
-from importlib.metadata import packages_distributions
 from runpy import run_path
 
 import pytest
@@ -51,6 +51,10 @@ print(json.dumps(failed))
 """
 
 
+importable = cache(metadata.packages_distributions)
+"""Modules and packages by the distributions that bring them; all of what is installed is read for it."""
+
+
 def _extras() -> list[str]:
     return _words("EXTRAS")
 
@@ -64,7 +68,7 @@ def _words(argument: str) -> list[str]:
 def test_image_has_all_that_roles_and_commands_import() -> None:
     """With every package blocked that the image lacks, only what is left out on purpose fails to import."""
     there = brought_by(_extras()) - {*_words("WITHOUT")}
-    modules = metadata.packages_distributions()
+    modules = importable()
     blocked = sorted(
         module
         for module, packages in modules.items()
@@ -130,9 +134,7 @@ NEVER_IMPORTED = {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http",
 @pytest.mark.parametrize("package", sorted(set().union(*EXTRAS.values()) - DEFAULT - NEVER_IMPORTED))
 def test_an_extra_that_names_the_package_is_named(package: str) -> None:
     """By the name under which the package is imported."""
-    modules = [
-        top for top, of in packages_distributions().items() if package in {str(canonicalize_name(each)) for each in of}
-    ]
+    modules = [top for top, of in importable().items() if package in {str(canonicalize_name(each)) for each in of}]
     named = {install_of(f"{module}.part").strip("`")[9:-1] for module in modules}
 
     assert package in set().union(*(EXTRAS.get(extra, set()) for extra in named))
