@@ -132,6 +132,14 @@ class LocalStore(Protocol):
         """Whether what was written can no longer be found there."""
         ...
 
+    def hold_back(self) -> None:
+        """From now on `upsert` returns when what it wrote can be read, and `flush` makes it durable."""
+        ...
+
+    async def flush(self) -> None:
+        """Make everything written so far durable."""
+        ...
+
 
 class VectorStore(Protocol):
     """Vectors and payloads, filtered exactly. Every entry of a `where` must hold.

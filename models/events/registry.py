@@ -132,6 +132,11 @@ class Emits(Struct, frozen=True):
     index: Index | None = None
     counts: tuple[Counting, ...] = ()
 
+    @property
+    def last_counts(self) -> bool:
+        """Whether readers take the last word on each key alone: one that another follows need not be written."""
+        return bool(self.views) and all(view.keyed for view in self.views.values())
+
 
 class EntityKind(Struct, frozen=True, kw_only=True):
     """A kind of entity that events are folded into.

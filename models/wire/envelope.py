@@ -5,13 +5,14 @@ data alone, `content-type` says how it is written. Input events carry no id of t
 and the content type.
 """
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 
 from msgspec import Struct
 
 from models.entities import REGISTRY, TOPIC_OF, entity_key
-from models.events import DeadLetter, Output, TopicsRecalled, Turn, UnnumberedTurn
+from models.events import DeadLetter, Output, OutputEvent, TopicsRecalled, Turn, UnnumberedTurn
 
 _TURNS = {Turn: "turn", UnnumberedTurn: "unnumbered_turn"}
 Headers = list[tuple[str, bytes]]
@@ -61,6 +62,23 @@ def key_of(event: Output | TopicsRecalled | DeadLetter) -> bytes | None:
     return f"{entity_key(event)}{REGISTRY.emits[type(event)].slot(event)}".encode()
 
 
+def superseded(events: Iterable[OutputEvent]) -> set[str]:
+    """Ids of all events but the last of each key; events come in the order of their causes."""
+    last: dict[bytes | None, str] = {}
+    ids = set[str]()
+    for event in events:
+        if not isinstance(event, DeadLetter):
+            ids.add(event.id)
+            last[key_of(event)] = event.id
+    return ids - set(last.values())
+
+
+def unread(events: Iterable[OutputEvent]) -> set[str]:
+    """Ids of events that nobody misses, since a later one among these says all that they do."""
+    return superseded(event for event in events if REGISTRY.emits[type(event)].last_counts)
+
+
+@lru_cache(maxsize=1_024)
 def _rfc3339(time: datetime) -> bytes:
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z").encode()
 

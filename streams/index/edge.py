@@ -68,6 +68,7 @@ class EdgeStore(QdrantStore):
         self._open: dict[str, EdgeCollection] = {}
         self._unflushed: set[str] = set()
         self._flush: asyncio.Future[None] | None = None
+        self._held_back = False
         self._forgetting = asyncio.Lock()
 
     async def ensure(self, collection: str, dim: int) -> None:
@@ -75,9 +76,19 @@ class EdgeStore(QdrantStore):
         await self._call(partial(self._ensured, collection, dim))
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
-        """Write by key; the same key again replaces, also within the batch. Durable on return."""
+        """Write by key; the same key again replaces, also within the batch. Durable on return, or see `hold_back`."""
         if points:
             await self._call(partial(self._upsert, collection, points))
+            if not self._held_back:
+                await self._durable()
+
+    def hold_back(self) -> None:
+        """Flush when `flush` is called, or with a deletion: a flush takes 8 ms of CPU a collection."""
+        self._held_back = True
+
+    async def flush(self) -> None:
+        """Make everything written so far durable."""
+        if self._unflushed:
             await self._durable()
 
     async def collections(self) -> list[str]:

@@ -87,6 +87,14 @@ class SealedLocalStore(SealedStore):
         """See `streams.ports.LocalStore`."""
         return self._store.is_gone()
 
+    def hold_back(self) -> None:
+        """Likewise."""
+        self._store.hold_back()
+
+    async def flush(self) -> None:
+        """Likewise."""
+        await self._store.flush()
+
 
 def sealed_store(store: VectorStore, sealer: Sealer | None) -> VectorStore:
     """The store, or one that encrypts what it is given."""

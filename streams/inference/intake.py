@@ -14,11 +14,11 @@ from typing import Generic, NamedTuple, TypeVar
 from aiokafka.structs import ConsumerRecord
 
 from models.errors import InvalidRecord
-from models.events import AnyTurn, DeadLetter, Position, TopicRestored, TurnNumbered
+from models.events import AnyTurn, DeadLetter, Position, TopicRestored, Turn, TurnNumbered
 from models.events.ids import event_id
 from models.events.topics import COMMANDS, NUMBERED, TURNS, Topic
 from models.partition.sessions import DecodedArrival
-from models.policy import Policy
+from models.policy import Policy, RiskPolicy
 from models.risk.scorer import score_text
 from models.session.bounds import fitting_dead_letter, thinned_dead_letter
 from models.text.language import ENGLISH, UNDECIDED, language_of
@@ -112,6 +112,18 @@ def score_turns(turns: Sequence[AnyTurn], vectors: Vectors, embedder: Embedder, 
         if isinstance(risk, float) and isnan(risk):
             risks[n] = score_text(turns[n].content)
             metrics.counter("risks_not_a_number_total").inc()
+    return risks
+
+
+def weighed(
+    turns: Sequence[Turn], vectors: Vectors, policy: RiskPolicy, embedder: Embedder, scorer: TurnScorer
+) -> list[float | None]:
+    """The scorer's risk of the roles it scores in the languages that it reads; a producer's risk is the turn's own."""
+    risks: list[float | None] = [None] * len(turns)
+    scored = [n for n, turn in enumerate(turns) if turn.role in policy.scored_roles]
+    found = score_turns([turns[n] for n in scored], vectors[scored], embedder, scorer)
+    for n, risk in zip(scored, found, strict=True):
+        risks[n] = risk if policy.reads(language_of(turns[n].content) or ENGLISH) else None
     return risks
 
 

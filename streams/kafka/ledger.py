@@ -52,6 +52,7 @@ _NO_HOLE = (-1, 0)
 @dataclass(slots=True)
 class _PartitionEntry:
     processed: int | None = None
+    settled: int | None = None
     reported: int | None = None
     fetched: int = 0
     hole: tuple[int, int] = _NO_HOLE
@@ -71,7 +72,7 @@ class Ledger(Generic[_Place]):
 
     def know(self, place: _Place, next_offset: int) -> None:
         """The seek is done and the state is recovered: processing starts at `next_offset`."""
-        self._entries[place] = _PartitionEntry(processed=next_offset, fetched=next_offset)
+        self._entries[place] = _PartitionEntry(processed=next_offset, settled=next_offset, fetched=next_offset)
 
     def places(self) -> Iterable[_Place]:
         """Partitions whose next offset is known."""
@@ -123,14 +124,29 @@ class Ledger(Generic[_Place]):
                 return Admission((), Refusal.HOLE, seek_to=expected)
         return Admission(records)
 
-    def advance(self, place: _Place, *, expected: int | None, processed: int) -> bool:
-        """Move on after outputs and state are acknowledged; False if a seek came between: the batch comes again."""
+    def advance(self, place: _Place, *, expected: int | None, processed: int, held_back: bool = False) -> bool:
+        """Move on after outputs and state are acknowledged; False if a seek came between: the batch comes again.
+
+        What is held back is committed after `settle`, and comes again if the process dies before.
+        """
         entry = self._entries.get(place)
         if entry is None or entry.processed != expected:
             return False
         entry.processed = processed
         entry.hole = _NO_HOLE
+        if not held_back:
+            entry.settled = processed
         return True
+
+    def settle(self) -> None:
+        """All that was processed may be committed."""
+        for entry in self._entries.values():
+            entry.settled = entry.processed
+
+    def settled(self, place: _Place) -> int | None:
+        """The offset that may be committed, None while unknown."""
+        entry = self._entries.get(place)
+        return None if entry is None else entry.settled
 
     def rewind(self, place: _Place) -> None:
         """The consumer seeks back to `processed`: what was fetched beyond it will come again."""
@@ -152,9 +168,7 @@ class Ledger(Generic[_Place]):
     def to_commit(self, place: _Place) -> int | None:
         """The offset to commit, None if unknown or committed already."""
         entry = self._entries.get(place)
-        if entry is None or entry.processed == entry.reported:
-            return None
-        return entry.processed
+        return None if entry is None or entry.settled == entry.reported else entry.settled
 
     def committed(self, place: _Place, offset: int) -> None:
         """The group coordinator took `offset`."""

@@ -67,6 +67,7 @@ class Producer:
             acks="all",
             enable_idempotence=True,
             linger_ms=0,
+            compression_type=None if settings.kafka.compression == "none" else settings.kafka.compression,
             max_batch_size=MAX_WHOLE_BATCH_BYTES,
             max_request_size=MAX_WHOLE_BATCH_BYTES,
             request_timeout_ms=DELIVERY_DEADLINE_MS,

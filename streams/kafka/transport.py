@@ -228,11 +228,11 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
         await self.seek(tp, offset)
 
     async def still_member(self, tps: Collection[TP]) -> bool:
-        """Prove membership to the coordinator: a commit of what is processed is refused to a fenced worker."""
+        """Prove membership to the coordinator: a commit of what is settled is refused to a fenced worker."""
         if not self.assignment().issuperset(tps):
             return False
-        processed = {tp: self.ledger.processed(tp) for tp in tps}
-        return None not in processed.values() and await self._commit(cast("dict[TP, int]", processed))
+        settled = {tp: self.ledger.settled(tp) for tp in tps}
+        return None not in settled.values() and await self._commit(cast("dict[TP, int]", settled))
 
     def partitions_of(self, topic: str) -> int:
         """Partitions of a subscribed topic, as of the last metadata; 0 while unknown."""

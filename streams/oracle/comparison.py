@@ -7,6 +7,8 @@
 
 `streams.oracle.followers` has the invariants of users' memories, and compares archive and index.
 
+Of events of which only the last on a key counts (`Emits.last_counts`) a role need not write the others.
+
 Where the broker removed records of a compacted topic, only the last event of each key must be there, unless an erasure
 took it; where retention or an erasure removed the oldest of another topic, none must.
 """
@@ -20,13 +22,13 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from models.entities import REGISTRY, TOPIC_OF
-from models.events import DeadLetter, OutputEvent
+from models.events import OutputEvent
 from models.events.topics import Cleanup
 from models.partition.log_fold import PARTITION_ENTITY
 from models.session.outputs import forms_of
 from models.session.state import Open, SessionState
 from models.wire.codec import encode
-from models.wire.envelope import key_of
+from models.wire.envelope import key_of, superseded, unread
 from streams.oracle.replay import OUTPUT_TOPICS, Entities, Replayed
 
 MAX_EXAMPLES = 20
@@ -145,12 +147,13 @@ def compare_outputs(found: Mapping[str, TopicOutputs], *oracles: Replayed) -> Co
     forgotten = frozenset[str]().union(*(oracle.forgotten for oracle in oracles))
     for name, expected in by_topic(*oracles).items():
         on_topic = found.get(name, TopicOutputs())
-        may_miss: AbstractSet[str] = frozenset()
+        replaced = {i for i, event in expected.items() if key_of(event) in on_topic.later_keys}
+        may_miss: AbstractSet[str] = unread(expected.values())
+        may_miss |= {i for i in replaced if REGISTRY.emits[type(expected[i])].last_counts}
         if on_topic.has_holes and name in _EXPIRING:
             may_miss = expected.keys()
             result.not_checked[name] = "retention has removed its oldest records: only what is left was compared"
         elif on_topic.has_holes:
-            replaced = {i for i, event in expected.items() if key_of(event) in on_topic.later_keys}
             may_miss = superseded(expected.values()) | forgotten | replaced
         result.ids(name, expected.keys(), on_topic.values.keys(), may_miss=may_miss)
         payloads = {i: {*map(encode, forms_of(event))} for i, event in expected.items() if i in on_topic.values}
@@ -168,17 +171,6 @@ def by_topic(*oracles: Replayed) -> dict[str, dict[str, OutputEvent]]:
             if (topic := TOPIC_OF[type(event)].name) in sorted_out:  # what goes back to `turns.v1` is an input there
                 sorted_out[topic][event.id] = event
     return sorted_out
-
-
-def superseded(events: Iterable[OutputEvent]) -> AbstractSet[str]:
-    """Ids of all events but the last of each key; events come in the order of their causes."""
-    last: dict[bytes | None, str] = {}
-    ids = set()
-    for event in events:
-        if not isinstance(event, DeadLetter):
-            ids.add(event.id)
-            last[key_of(event)] = event.id
-    return ids - set(last.values())
 
 
 def turn_counts(partitions: Mapping[int, Entities]) -> dict[str, int]:

@@ -56,6 +56,8 @@ from streams.settings import Settings
 log = structlog.get_logger(__name__)
 
 _POLL_MS = 250
+_FETCH_BYTES = 256 * 1024
+"""Waited for at the broker, half a second at most: who lands seconds later needs them no sooner."""
 _MAX_POLL_INTERVAL_MS = 60 * 60 * 1000
 """An erasure writes files anew, and nothing is polled meanwhile; what stands still is the watchdog's matter."""
 
@@ -120,6 +122,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             heartbeat_interval_ms=int(settings.kafka.heartbeat_interval.total_seconds() * 1000),
             max_poll_interval_ms=_MAX_POLL_INTERVAL_MS,
             rebalance_timeout_ms=_REBALANCE_TIMEOUT_MS,
+            fetch_min_bytes=_FETCH_BYTES,
         )
         self._buffer = LandingBuffer()
         self._oldest_s: float | None = None

@@ -94,10 +94,14 @@ class BatchRole(ABC):
 
     @abstractmethod
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
-        """Do everything that a poll's records ask for, by topic and partition; on return it is durable."""
+        """Do everything that a poll's records ask for, by topic and partition; durable on return, or once `settled`."""
 
     async def refresh_keys(self) -> None:  # noqa: B027 - likewise
         """Encrypt with the keys that there are now, and let go of what erased ones opened; before batches and beats."""
+
+    async def settled(self) -> bool:
+        """Whether all that was processed is durable and may be committed; asked after each batch and once a second."""
+        return True
 
     async def on_idle(self) -> None:  # noqa: B027 - a role may have nothing to do
         """Once a second, between batches."""
@@ -224,8 +228,11 @@ class BatchRole(ABC):
             await self.refresh_keys()
             if readable := {tp: found for tp, records in admitted.items() if (found := opened(records))}:
                 await self.on_records(readable)
+        held_back = not await self.settled()
         for tp, records in admitted.items():
-            ledger.advance(tp, expected=expected[tp], processed=records[-1].offset + 1)
+            ledger.advance(tp, expected=expected[tp], processed=records[-1].offset + 1, held_back=held_back)
+        if not held_back:
+            ledger.settle()
         count_records(admitted, self.short_names)
         for partition, last in {tp.partition: records[-1] for tp, records in admitted.items()}.items():
             show_event_time_lag(partition, self.event_time(partition, last))
@@ -332,6 +339,8 @@ class BatchRole(ABC):
                     self.shown.keep(tp.partition for tp in self.consumer.assignment())
                     await self.refresh_keys()
                     self.show()
+                    if await self.settled():
+                        self.consumer.ledger.settle()
                     await self.on_idle()
         except Exception as error:
             if not self._failure.done():

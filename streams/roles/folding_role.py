@@ -25,7 +25,7 @@ from models.partition.log_fold import LogFold, PartitionFolded, Parts, Placed, f
 from models.policy import Policy
 from models.policy.digest import policy_digest
 from models.wire.codec import NULL_VALUE, encode
-from models.wire.envelope import Headers, headers_for, key_of
+from models.wire.envelope import Headers, headers_for, key_of, unread
 from models.wire.flood import FloodGauge
 from streams.inference.intake import Decoded, unfoldable
 from streams.kafka.client import Extent, consumer, read_extents
@@ -267,11 +267,15 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
     async def _publish(self, events: Mapping[int, Sequence[OutputEvent]]) -> None:
         """Write events to their topics and await every acknowledgement.
 
-        They go to the partition of their cause, but for what another role folds by another key.
+        They go to the partition of their cause, but for what another role folds by another key. What a later one of
+        the same key replaces for every reader is left out.
         """
         by_place: dict[tuple[str, int], list[Record]] = {}
         for partition, caused in events.items():
+            left_out = unread(caused)
             for event in caused:
+                if event.id in left_out:
+                    continue
                 topic, key = self._topics[type(event)], key_of(event)
                 place = partition
                 if topic == self._commands and key is not None:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter
+from time import monotonic
 from typing import TypeVar, Unpack
 
 import structlog
@@ -40,7 +41,6 @@ from models.events.topics import (
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from models.session.turn_numbers import PlacedCorrection
-from models.text.language import ENGLISH, language_of
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.api.assembly import Beside, memory_api
@@ -57,7 +57,7 @@ from streams.index.sealed import forget_sealed
 from streams.index.session_keys import bind_to_apps
 from streams.index.session_memory import SessionVectorMemory, TopicMemory, forget_before
 from streams.index.turn_numbers import TurnNumbers, erased_up_to
-from streams.inference.intake import decode, numbered_arrivals, score_turns, topic_text
+from streams.inference.intake import decode, numbered_arrivals, topic_text, weighed
 from streams.kafka.producer import Producer, ProducerOnDemand, Record, acknowledged
 from streams.masking.records import masker_of
 from streams.observe.telemetry import metrics, stage
@@ -72,6 +72,8 @@ _OF_USERS = frozenset({TURNS.name, NUMBERED.name, FACTS.name, USER_EPISODES.name
 _Answer = TypeVar("_Answer")
 _STORE_GONE = "the local vector store is gone"
 RETRY_S = 2.0
+FLUSH_EVERY_S = 5.0
+"""A local store's flush costs 8 ms of CPU a collection, however little was written, and waits for the disk."""
 DATA_ERRORS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
 """What a value does that cannot be indexed; whatever else goes wrong stops the role."""
 _partition_of = attrgetter("partition")
@@ -106,6 +108,7 @@ class IndexRole(BatchRole):
         self._caught_up = False
         self._ends_at_start: Mapping[TP, int] | None = None
         self._bound = False
+        self._flushed_s = monotonic()
         self._erased: dict[tuple[SessionName, int], int] = {}
         keep_turns = policy.memory.stored_vectors
         self._memory = SessionVectorMemory(store, embedder, keep_turns=keep_turns)
@@ -139,6 +142,7 @@ class IndexRole(BatchRole):
         """Nothing to connect: whoever made the store opened it. A local one that lost something is filled anew."""
         if isinstance(self._store, LocalStore):
             self.app.transport.from_start = self._anew.exists() or not await self._store.collections()
+            self._store.hold_back()
 
     async def close(self) -> None:
         """Flush and release the store."""
@@ -154,6 +158,15 @@ class IndexRole(BatchRole):
         if not self._bound:
             await self._answered(partial(bind_to_apps, self._store, stir=self.watchdog.stir))
             self._bound = True
+
+    async def settled(self) -> bool:
+        """A local store is flushed every few seconds; what is read from it meanwhile comes again if the process dies."""
+        if isinstance(self._store, LocalStore):
+            if monotonic() - self._flushed_s < FLUSH_EVERY_S:
+                return False
+            await self._answered(self._store.flush)
+            self._flushed_s = monotonic()
+        return True
 
     async def refresh_keys(self) -> None:
         """Remove the points whose key was erased since."""
@@ -245,7 +258,7 @@ class IndexRole(BatchRole):
         vectors = await self._embedded(texts + [topic_text(event.title, event.summary) for event, _ in changes])
         of_turns, of_topics = vectors[: len(turns)], vectors[len(turns) :]
         with stage("score"):
-            risks = self._risks(turns, of_turns)
+            risks = weighed(turns, of_turns, self._policy.risk, self._embedder, self._scorer)
         places = [each.place for each in first.kept]
         asks: dict[int, list[Ask]] = {
             RESTED_ON: [partial(self._memory.add_turns, turns, of_turns, risks, places)],
@@ -357,16 +370,6 @@ class IndexRole(BatchRole):
                 log.warning("vector_store_unavailable", partitions=partitions, retry_s=RETRY_S, error=str(error))
                 await asyncio.sleep(RETRY_S)
                 self.watchdog.stir()  # a store that is down is waited for, not a stall
-
-    def _risks(self, turns: Sequence[Turn], vectors: Vectors) -> list[float | None]:
-        """The scorer's risk of the roles it scores; an upstream risk is the turn's own."""
-        risks: list[float | None] = [None] * len(turns)
-        roles = self._policy.risk.scored_roles
-        scored = [n for n, turn in enumerate(turns) if turn.role in roles]
-        found = score_turns([turns[n] for n in scored], vectors[scored], self._embedder, self._scorer)
-        for n, risk in zip(scored, found, strict=True):
-            risks[n] = risk if self._policy.risk.reads(language_of(turns[n].content) or ENGLISH) else None
-        return risks
 
     async def on_idle(self) -> None:
         """Report the size of the index now and then; a store that is down is the batch's matter."""

@@ -114,6 +114,9 @@ class KafkaSettings(BaseModel):
         timedelta(seconds=10), description="A dead worker's partitions move to the others after this."
     )
     heartbeat_interval: timedelta = Field(timedelta(seconds=3), description="At most a third of the session time-out.")
+    compression: Literal["zstd", "none"] = Field(
+        "zstd", description="Of what is written; `none` while a consumer is there that cannot read zstd."
+    )
     max_poll_records: int = Field(1000, ge=1, description="Largest micro-batch per poll, over all partitions.")
     recovery_silence: timedelta = Field(
         timedelta(seconds=60), description="Recovery fails when a changelog yields nothing for this long."

@@ -26,8 +26,8 @@ class ArchiveSettings(BaseModel):
     s3_tls: bool = Field(True, description="Whether S3 is spoken over TLS.")
     flush_rows: int = Field(50_000, ge=1, description="Land after this many buffered rows …")
     flush_bytes: int = Field(32 * 1024 * 1024, ge=1, description="… or this many bytes …")
-    flush_age: timedelta = Field(timedelta(seconds=5), description="… or when the oldest is this old.")
-    merge_every: timedelta = Field(timedelta(seconds=60), description="How often small files are merged.")
+    flush_age: timedelta = Field(timedelta(seconds=9), description="… or when the oldest is this old.")
+    merge_every: timedelta = Field(timedelta(minutes=2), description="How often small files are merged.")
     keep_replaced: timedelta = Field(
         timedelta(minutes=30), description="Replaced files and old snapshots stay this long for running readers."
     )

@@ -100,6 +100,27 @@ async def test_writers_at_the_same_time_are_all_durable(tmp_path: Path, monkeypa
     assert events.count("flush") < 10
 
 
+async def test_what_is_held_back_is_read_at_once_and_flushed_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One flush for many writes, none where nothing was written; a deletion is durable at once, with all before it."""
+    store = EdgeStore(tmp_path, embedder="test")
+    await store.upsert("turns", _points(range(1)))
+    flushes: list[str] = []
+    monkeypatch.setattr(EdgeCollection, "flush", lambda _: flushes.append("turns"))
+    store.hold_back()
+    await store.upsert("turns", _points(range(1, 2)))
+    await store.upsert("turns", _points(range(2, 3)))
+
+    assert (await store.count("turns"), flushes) == (3, [])
+    await store.flush()
+    await store.flush()
+    assert flushes == ["turns"]
+    await store.upsert("turns", _points(range(3, 4)))
+    await store.delete("turns", where={"turn": 0})
+    assert flushes == ["turns", "turns"]
+
+
 @pytest.mark.fault("F10")
 async def test_a_disk_that_is_almost_full_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a full one the engine's maps end the process by a signal: so the store refuses before, and still answers."""

@@ -27,6 +27,7 @@ class World:
         self.position = 0
         self.queue: list[tuple[int, list[Rec]]] = []
         self.state: list[int] = []
+        self.durable = 0
         self.ledger.know(0, 0)
 
     def fetch(self, count: int) -> None:
@@ -42,7 +43,7 @@ class World:
         if self.queue:
             self.queue.pop(0)
 
-    def take(self, *, seek_in_between: bool = False) -> None:
+    def take(self, *, seek_in_between: bool = False, held_back: bool = False) -> None:
         """The role processes the next batch."""
         if not self.queue:
             return
@@ -58,7 +59,20 @@ class World:
         self.state += [r.offset for r in admission.records if not self.state or r.offset > self.state[-1]]
         if seek_in_between:
             self.rebalance()
-        self.ledger.advance(0, expected=expected, processed=admission.records[-1].offset + 1)
+        self.ledger.advance(0, expected=expected, processed=admission.records[-1].offset + 1, held_back=held_back)
+        if not held_back:
+            self.settle()
+
+    def settle(self) -> None:
+        """What was held back becomes durable."""
+        self.durable = len(self.state)
+        self.ledger.settle()
+
+    def die(self) -> None:
+        """What was not durable is gone with the process, and what it had fetched."""
+        del self.state[self.durable :]
+        self.queue.clear()
+        self.rebalance()
 
     def commit(self) -> None:
         """The committer's turn."""
@@ -86,7 +100,12 @@ class World:
 ACTIONS = st.lists(
     st.one_of(
         st.tuples(st.just("fetch"), st.integers(1, 7)),
-        st.tuples(st.sampled_from(["drop", "take", "seek_in_take", "commit", "rebalance", "heal"]), st.just(0)),
+        st.tuples(
+            st.sampled_from(
+                ["drop", "take", "seek_in_take", "hold_back", "settle", "die", "commit", "rebalance", "heal"]
+            ),
+            st.just(0),
+        ),
     ),
     max_size=60,
 )
@@ -102,9 +121,11 @@ def test_nothing_is_lost_or_committed_before_it_is_processed(actions: list[tuple
                 world.fetch(count)
             case "seek_in_take":
                 world.take(seek_in_between=True)
+            case "hold_back":
+                world.take(held_back=True)
             case _:
                 getattr(world, action)()
-        assert world.committed <= (world.state[-1] + 1 if world.state else 0)
+        assert world.committed <= (world.state[world.durable - 1] + 1 if world.durable else 0)
     for _ in range(4 * LOG_END):
         world.fetch(5)
         world.take()

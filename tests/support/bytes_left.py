@@ -1,8 +1,10 @@
 """What a store still has of somebody who was erased: a look at every byte of its files."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
+from aiokafka.record import MemoryRecords
 
 SEARCHED = {"log.index.size.max.bytes": 16 * 1024}
 """Of a broker whose files are searched: by default each of its hundreds of indexes is a file of 10 MB of zeros."""
@@ -24,6 +26,16 @@ def holding(folder: Path, word: str) -> list[str]:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return str(pl.read_parquet(path).rows()).encode() if path.suffix == ".parquet" else path.read_bytes()
+        if path.suffix == ".parquet":
+            return str(pl.read_parquet(path).rows()).encode()
+        found = path.read_bytes()
     except FileNotFoundError:
         return b""  # the broker removes files meanwhile
+    return b"".join(_records(found)) if path.suffix == ".log" and path.stem.isdigit() else found
+
+
+def _records(segment: bytes) -> Iterator[bytes]:
+    """Keys and values of a segment of Kafka's log, whose batches are compressed."""
+    batches = MemoryRecords(segment)
+    while (batch := batches.next_batch()) is not None:
+        yield from (part for record in batch for part in (record.key, record.value) if part is not None)

@@ -15,11 +15,13 @@ from models.events import (
     OutputEvent,
     Position,
     ProfileUpdated,
+    UserMemoryChanged,
     UserTurnAdded,
 )
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from models.wire.codec import encode
+from models.wire.envelope import key_of
 from streams.oracle.comparison import (
     MAX_EXAMPLES,
     Comparison,
@@ -106,6 +108,23 @@ def test_compacted_topic_needs_the_last_of_each_key_only() -> None:
     assert {"profiles.v1 missing": 1} == compare_outputs(topics("p-1"), ORACLE).counts
     assert {} == compare_outputs(topics("p-1", has_holes=True), ORACLE).counts
     assert {"profiles.v1 missing": 1} == compare_outputs(topics("p-3", has_holes=True), ORACLE).counts
+
+
+def test_of_standings_only_the_last_of_a_user_must_be_there() -> None:
+    """A role writes a user's standing once a batch, however that is cut; of facts, which have a history, every one."""
+    fact = blank(FactChanged, id="f-1", key="name", source=Position("t", 0, 1), **_SAID)
+    standings = [blank(UserMemoryChanged, id=f"m-{n}", source=Position("t", 0, n), **_SAID) for n in range(3)]
+    told: list[OutputEvent] = [*standings, fact]
+    oracle = Replayed({}, {event.id: event for event in told}, 3, set())
+
+    def compared(*written: str, later: bytes | None = None) -> dict[str, int]:
+        found = TopicOutputs({event.id: [encode(event)] for event in told if event.id in written})
+        found.later_keys |= {later}
+        return compare_outputs({"facts.v1": found}, oracle).counts
+
+    assert {} == compared("m-0", "m-2", "f-1")
+    assert {} == compared("m-0", "f-1", later=key_of(standings[2]))
+    assert {"facts.v1 missing": 1} == compared("m-0", "m-1", "f-1") == compared("m-2")
 
 
 def fact(event_id: str, key: str, user_id: str = "u") -> FactChanged:

@@ -1,25 +1,20 @@
 """From records to arrivals: what is scored and embedded; floods of refused records."""
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
-from qdrant_client import AsyncQdrantClient
 
 from models.events import AnyTurn, InputEvent, MemoryDeleted, RestoredMessage, Role, TopicRestored
 from models.policy import IntakePolicy, Policy
 from models.wire.codec import encode
 from models.wire.envelope import Headers, headers_for
 from models.wire.flood import FloodGauge
-from streams.index.server import ServerStore
-from streams.inference.intake import Intake, decode, decode_commands
+from streams.inference.intake import Intake, decode, decode_commands, weighed
 from streams.ports import TurnScorer, Vectors
-from streams.roles.index import IndexRole
-from streams.settings import load_settings
 from tests.support.blank_events import blank
 from tests.support.session_driver import NOON, said
 from tests.support.users_indexed import MatterEmbedder
@@ -82,27 +77,23 @@ def test_a_restored_topic_has_the_vector_of_its_title_and_summary() -> None:
     ]
 
 
-async def taken_in(scorer: Noting, _folder: Path) -> list[float | None]:
+def taken_in(scorer: Noting) -> list[float | None]:
     """Risks by the intake of sessions."""
     return [risk for risk, _ in taken(scorer, *SAID)]
 
 
-async def indexed(scorer: Noting, folder: Path) -> list[float | None]:
+def indexed(scorer: Noting) -> list[float | None]:
     """Risks by the index role."""
-    store = ServerStore(AsyncQdrantClient(":memory:"), embedder=EMBEDDER.name)
-    role = IndexRole(load_settings(data_dir=folder), Policy(), EMBEDDER, scorer, store)
-    return role._risks(SAID, EMBEDDER.embed([turn.content for turn in SAID]))
+    return weighed(SAID, EMBEDDER.embed([turn.content for turn in SAID]), Policy().risk, EMBEDDER, scorer)
 
 
 @pytest.mark.parametrize("risks_of", [taken_in, indexed])
 @pytest.mark.parametrize("reads", [EMBEDDER.name, "another", ""])
-async def test_vectors_go_to_the_scorer_that_reads_them(
-    tmp_path: Path, risks_of: Callable[[Noting, Path], Awaitable[list[float | None]]], reads: str
-) -> None:
+def test_vectors_go_to_the_scorer_that_reads_them(risks_of: Callable[[Noting], list[float | None]], reads: str) -> None:
     """Of users' turns alone; another one makes its own: vectors of another model would be rubbish to it."""
     scorer = Noting(reads)
 
-    assert await risks_of(scorer, tmp_path) == [0.0, None, 0.2, None]
+    assert risks_of(scorer) == [0.0, None, 0.2, None]
     ((turns, vectors),) = scorer.asked
     assert turns == ASKED
     if reads != EMBEDDER.name:
