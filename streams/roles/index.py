@@ -160,7 +160,7 @@ class IndexRole(BatchRole):
             self._bound = True
 
     async def settled(self) -> bool:
-        """A local store is flushed every few seconds; what is read from it meanwhile comes again if the process dies."""
+        """A local store is flushed every few seconds; what it took meanwhile comes again if the process dies."""
         if isinstance(self._store, LocalStore):
             if monotonic() - self._flushed_s < FLUSH_EVERY_S:
                 return False
