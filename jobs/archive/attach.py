@@ -1,0 +1,97 @@
+"""`turntide archive attach`: the lines with which other engines open this archive."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from jobs.cli import with_examples
+from models.errors import ConfigurationError
+from streams.archive.extensions import literal
+from streams.archive.place import IcebergPlace, is_published, paths_of, place_of
+from streams.http.pages import source
+from streams.settings import Settings, load_settings
+
+
+class Engine(StrEnum):
+    """Readers of the archive: the first three open its catalog, the others the Iceberg tables."""
+
+    DUCKDB = "duckdb"
+    POLARS = "polars"
+    PANDAS = "pandas"
+    PYICEBERG = "pyiceberg"
+    SPARK = "spark"
+    TRINO = "trino"
+
+
+_FRAMES = {Engine.POLARS: "pl", Engine.PANDAS: "df"}
+_OF_CATALOG = {Engine.DUCKDB, *_FRAMES}
+
+
+@with_examples(
+    "turntide archive attach --for duckdb | duckdb",
+    "turntide archive attach --for polars > read.py",
+    "turntide archive attach --for spark",
+)
+def attach(*, engine: Annotated[Engine, typer.Option("--for", help="Who reads.")] = Engine.DUCKDB) -> None:
+    """Print the lines with which another engine opens this archive, with its paths. No password is printed.
+
+    DuckDB, Polars and pandas read the archive itself, its views too; PyIceberg, Spark and Trino what `turntide archive
+    publish` wrote.
+    """
+    typer.echo(lines_for(engine, load_settings()))
+
+
+def lines_for(engine: Engine, settings: Settings) -> str:
+    """What is printed.
+
+    Raises:
+        ConfigurationError: Nothing is published as Iceberg yet, or the engine cannot read such a catalog.
+    """
+    if engine not in _OF_CATALOG and not is_published(settings):
+        raise ConfigurationError(
+            f"{engine} reads the archive as Iceberg tables, and there are none: run `turntide archive publish` first"
+        )
+    place = place_of(settings)
+    if engine is Engine.TRINO and not place.is_rest:
+        raise ConfigurationError(
+            f"Trino reads no catalog like {place.shown}: publish to a REST catalog (TURNTIDE_ICEBERG__URI=https://…), "
+            "or read the archive with --for duckdb"
+        )
+    templates = msgspec.toml.decode(source("jobs/archive/attach.toml"), type=dict[str, str])
+    template = templates["python" if engine in _FRAMES else engine]
+    return template.strip("\n").format(
+        store="sqlite" if paths_of(settings).postgres is None else "postgres",
+        attach=_attach(settings),
+        frame=_FRAMES.get(engine, ""),
+        uri=place.shown if engine is Engine.TRINO else place.uri,
+        properties=_properties(place),
+        conf=_conf(place),
+        namespace=settings.iceberg.namespace,
+    )
+
+
+def _attach(settings: Settings) -> str:
+    paths = paths_of(settings)
+    store = f"sqlite:{paths.catalog.absolute()}" if paths.postgres is None else f"postgres:{paths.postgres.connection}"
+    data = f"{Path(paths.data).absolute()}/" if paths.is_folder else paths.data
+    return (
+        f"ATTACH {literal(f'ducklake:{store}')} AS lake (DATA_PATH {literal(data)}, OVERRIDE_DATA_PATH true, READ_ONLY)"
+    )
+
+
+def _properties(place: IcebergPlace) -> dict[str, str]:
+    told = {"type": "rest" if place.is_rest else "sql", "uri": place.shown}
+    return told | ({"warehouse": place.warehouse} if place.warehouse else {})
+
+
+def _conf(place: IcebergPlace) -> str:
+    told = (
+        {"type": "rest", "uri": place.uri, "token": "…"}
+        if place.is_rest
+        else {"type": "jdbc", "uri": f"jdbc:{place.shown.replace(':///', ':')}", "jdbc.schema-version": "V1"}
+    )
+    told |= {"warehouse": place.warehouse} if place.warehouse else {}
+    return "\n".join(f"  --conf spark.sql.catalog.turntide.{name}={value} \\" for name, value in told.items())
