@@ -73,6 +73,10 @@ class TurnScorer(Protocol):
         """
         ...
 
+    def harms(self, turns: Sequence[AnyTurn], vectors: Vectors | None = None) -> Sequence[tuple[int, ...]]:  # noqa: ARG002
+        """Kinds of harm of each turn, in per cent in the order of `Harm`; empty where the scorer tells none."""
+        return [()] * len(turns)
+
 
 class Judge(Protocol):
     """A slower model that reads the last turns of a session with an alert. Nothing waits for it."""

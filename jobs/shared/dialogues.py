@@ -64,6 +64,8 @@ class LabelledDialogue(Struct, frozen=True):
     label: Literal["escalating", "benign"]
     turns: Annotated[list[DialogueTurn], Meta(min_length=1)]
     licence: str = ""
+    kind: str = ""
+    """What it is about, in words."""
 
     @property
     def escalating(self) -> bool:

@@ -279,6 +279,19 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
+class Harm(StrEnum):
+    """Which kind of harm an alert is about."""
+
+    PRIVACY = "privacy"
+    FRAUD = "fraud"
+    WEAPONS = "weapons"
+    SELF_HARM = "self-harm"
+    CYBER = "cyber"
+    VIOLENCE = "violence"
+    HATE = "hate"
+    OTHER = "other"
+
+
 class AlertChanged(Output, frozen=True, kw_only=True, tag="alert_changed"):
     """An alert fired, was repeated, acknowledged, made worse or resolved.
 
@@ -307,6 +320,9 @@ class AlertChanged(Output, frozen=True, kw_only=True, tag="alert_changed"):
     policy_digest: Annotated[str, about("Of the policy's content, weights too; 12 digits, SHA-256.", OPERATIONAL)] = ""
     escalation: Annotated[Escalation | None, about("The judgement, taken apart; null: no model judges.", BEHAVIOUR)] = (
         None
+    )
+    category: Annotated[Harm, about("Kind of harm that its turns are about; `other`: none is clear.", BEHAVIOUR)] = (
+        Harm.OTHER
     )
 
 

@@ -48,7 +48,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DecodedArrival(Struct, frozen=True, gc=False):
-    """A decoded record with what the batch stages added; `risk`, `vector` and `language` as in `SessionInput`."""
+    """A decoded record with what the batch stages added; what has a default is as in `SessionInput`."""
 
     event: events.InputEvent
     position: events.Position
@@ -56,6 +56,7 @@ class DecodedArrival(Struct, frozen=True, gc=False):
     risk: float | None = None
     vector: NDArray[np.float32] | None = None
     language: str = ""
+    harms: tuple[int, ...] = ()
 
 
 class _Clock(Struct, array_like=True):
@@ -152,9 +153,8 @@ class PartitionFold(LogFold[DecodedArrival]):
             return True
         known = self._state(meant)
         first = self._first_turns.of(meant) if known is None or known.deadline is None else 0
-        item = SessionInput(
-            event, arrival.position, self.watermark, arrival.risk, arrival.vector, first, arrival.language
-        )
+        added = (arrival.risk, arrival.vector, first, arrival.language, arrival.harms)
+        item = SessionInput(event, arrival.position, self.watermark, *added)
         state, fired = self._apply(meant, known, item)
         if isinstance(event, events.AnyTurn):
             self._count(meant, event, state, fired)

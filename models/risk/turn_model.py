@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from models.errors import ConfigurationError
 from models.policy.escalation import CombinationModel
+from models.risk.harm import HARMS, HarmWeights, by_harm, per_cents
 from models.risk.scorer import score_folded
 from models.risk.sequence.scale import sigmoid
 from models.risk.sequence.signals import SIGNAL_NAMES
@@ -106,6 +107,8 @@ class ScorerFile(Struct, frozen=True, kw_only=True):
     weights: dict[str, int]
     """Of the sequence signals, in ten-thousandths of log-odds (`CombinationModel`); one that is not there counts 0."""
     card: ModelCard
+    harms: HarmWeights | None = None
+    """What tells kinds of harm; None in files of earlier releases: every alert is `other`."""
 
 
 class _Envelope(Struct, frozen=True, array_like=True):
@@ -157,6 +160,26 @@ class TurnModel:
             )
             risks.append(round(sigmoid(log_odds), _DECIMALS))
         return risks
+
+    def harms(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> list[tuple[int, ...]]:
+        """Kinds of harm of each turn, in per cent in the order of `Harm`; none where the file has no such weights.
+
+        Args:
+            texts: What was said.
+            vectors: As `risks` takes them.
+        """
+        if (weights := self.file.harms) is None:
+            return [()] * len(texts)
+        dense, words = by_harm(weights.dense), by_harm(weights.words)
+        along = zip(*[dense_sums(vectors, kind) for kind in dense], strict=True)
+        told = []
+        for text, sums in zip(texts, along, strict=True):
+            places = [place_of(each) for each in word_hashes(fold_text(text))]
+            said = sum((sign * words[:, place] for place, sign in places), np.zeros(len(HARMS), np.float32))
+            scale = weights.words_scale / math.sqrt(max(1, len(places)))
+            by_kind = zip(weights.offsets, sums, said.tolist(), strict=True)
+            told.append(tuple(per_cents([o + weights.dense_scale * d + scale * w for o, d, w in by_kind])))
+        return told
 
     def _words_mean(self, said: Sequence[str]) -> float:
         """Sum of the words' signed weights by the root of their number: the text's words are a unit vector."""
@@ -237,9 +260,17 @@ def _objections(file: ScorerFile) -> Iterator[str]:
     turn = file.turn
     if len(turn.dense) != DIMS or len(turn.words) != 1 << WORD_BITS:
         yield "has weights of other sizes than this release"
-    numbers = (turn.dense_scale, turn.words_scale, turn.rules, turn.offset)
+    harms = file.harms
+    told = () if harms is None else (harms.dense_scale, harms.words_scale, *harms.offsets)
+    numbers = (turn.dense_scale, turn.words_scale, turn.rules, turn.offset, *told)
     if not all(abs(number) <= _LARGEST for number in numbers):
         yield "has a scale, rules or offset that is no number, or one beyond all meaning"
+    if harms is not None and (len(harms.dense), len(harms.words), len(harms.offsets)) != (
+        DIMS * len(HARMS),
+        len(HARMS) << WORD_BITS,
+        len(HARMS),
+    ):
+        yield "has weights of kinds of harm of another size than this release"
     if unknown := sorted(file.weights.keys() - set(SIGNAL_NAMES)):
         yield f"weighs signals that this release does not have ({', '.join(unknown)}): it was made by another"
     if not any(file.weights.values()):

@@ -36,6 +36,7 @@ from models.events.base import OutputFields, session_key
 from models.events.ids import named_id
 from models.policy.digest import policy_digest
 from models.risk.alerts import Cause, OpenAlert, resolve
+from models.risk.harm import harm_of
 from models.risk.signals import suspicion_score
 from models.risk.windows import ClosedWindow
 from models.session.explain import evidence, explain, explain_judgement
@@ -313,6 +314,7 @@ class SessionEmission(entity.Emission[OutputEvent]):
                 policy_version=policy.version,
                 policy_digest=policy_digest(policy),
                 escalation=escalation,
+                category=harm_of(head.harms),
             )
         )
 

@@ -12,6 +12,7 @@ from models.events.ids import named_id
 from models.policy import Policy
 from models.risk.alerts import Cause, OpenAlert, Situation, acknowledge, after_turn, judged, resolve
 from models.risk.escalation import Escalating
+from models.risk.harm import gathered
 from models.risk.modes import next_mode
 from models.risk.sequence.observation import Observation
 from models.session.profile import RiskMeasures, TurnFindings, insert_risk, measure, observe_behaviour
@@ -106,6 +107,8 @@ class RiskStep:
         reads = not behaves or self._reads()
         own = self.item.risk if behaves and reads and policy.risk.source == "scorer" else None
         risk = _bounded(own if turn.risk is None else turn.risk)
+        if reads and self.item.harms:
+            head.harms = gathered(head.harms, self.item.harms, _bounded(self.item.risk) or 0.0)
         if risk is not None:
             insert_risk(head, turn.turn, risk, policy.risk.trajectory_window)
         asked = head.last_user_turn  # Before the turn itself is one, where the assistant's are scored too.

@@ -131,6 +131,8 @@ class Open(Prefix, array_like=True):
     """… and whether the last one's could be read."""
     unsupported: dict[str, int] = {}
     """Language to the user turns that have no risk, as the scorer does not read it."""
+    harms: list[int] = []
+    """What is known of the kind of harm (`risk.harm`); empty while no turn stood out."""
 
     @property
     def mean_risk(self) -> float:

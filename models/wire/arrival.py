@@ -43,6 +43,7 @@ class SessionInput(Struct, frozen=True, gc=False):
             text, other roles).
         first_turn: Lowest number to give, where the session is not known.
         language: Of a turn that is scored, ISO 639-1; empty where too little is said (`models.text.language`).
+        harms: Kinds of harm of a turn whose risk stands out, in per cent (`models.risk.harm`); empty for all others.
     """
 
     event: SessionEvent
@@ -52,6 +53,7 @@ class SessionInput(Struct, frozen=True, gc=False):
     vector: NDArray[np.float32] | None = None
     first_turn: int = 0
     language: str = ""
+    harms: tuple[int, ...] = ()
 
 
 class Command(Struct, frozen=True, gc=False):

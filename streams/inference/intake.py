@@ -90,14 +90,24 @@ class Intake:
         with stage("score"):
             said = [turn for *_, turn in turns]
             risks = score_turns(said, vectors[: len(said)], self._embedder, self._scorer)
+            harms = self._harms(said, risks, vectors)
             languages = languages_of(said)
         nothing = len(restored)
-        enriched = zip(texts, [*risks, *[None] * nothing], vectors, [*languages, *[""] * nothing], strict=True)
-        for (arrivals, n, text), risk, vector, language in enriched:
-            plain = arrivals[n]
+        added = zip([*risks, *[None] * nothing], vectors, [*languages, *[""] * nothing], strict=True)
+        for at, ((arrivals, n, text), (risk, vector, language)) in enumerate(zip(texts, added, strict=True)):
+            plain, known = arrivals[n], vector if text else None
             arrivals[n] = DecodedArrival(
-                plain.event, plain.position, plain.appended_at, risk, vector if text else None, language
+                plain.event, plain.position, plain.appended_at, risk, known, language, harms.get(at, ())
             )
+
+    def _harms(self, turns: Sequence[AnyTurn], risks: Sequence[float], vectors: Vectors) -> dict[int, tuple[int, ...]]:
+        """Kinds of harm of the turns whose risk stands out, by their place; of the others nobody asks."""
+        stands_out = self._policy.escalation.first_evidence_risk
+        found = [n for n, risk in enumerate(risks) if isinstance(risk, int | float) and risk >= stands_out]
+        if not found:
+            return {}
+        at_hand = vectors[found] if self._scorer.reads == self._embedder.name else None
+        return dict(zip(found, self._scorer.harms([turns[n] for n in found], at_hand), strict=True))
 
 
 def score_turns(turns: Sequence[AnyTurn], vectors: Vectors, embedder: Embedder, scorer: TurnScorer) -> Sequence[float]:

@@ -38,19 +38,27 @@ class TrainedScorer:
         """Risk of each turn, 0-1, whatever its role; no state across turns or calls."""
         return self.risks([turn.content for turn in turns], vectors)
 
+    def harms(self, turns: Sequence[AnyTurn], vectors: Vectors | None = None) -> list[tuple[int, ...]]:
+        """Kinds of harm of each turn, in per cent."""
+        return self.model.harms(*self._meant([turn.content for turn in turns], vectors))
+
     def risks(self, texts: Sequence[str], vectors: Vectors | None = None) -> list[float]:
         """Risk of each text, 0-1. What hides is read as it is meant (`models.text.disguise`), and embedded as that.
 
         Any string will do: lone surrogates, which no record holds and no tokeniser takes, are read as question marks.
         """
+        return self.model.risks(*self._meant(texts, vectors))
+
+    def _meant(self, texts: Sequence[str], vectors: Vectors | None) -> tuple[list[str], Vectors]:
+        """The texts as they are meant, and their embeddings."""
         unmasked = [unmask(_well_formed(capped(text))) for text in texts]
         meant = [each.text for each in unmasked]
         if vectors is None:
-            return self.model.risks(meant, self._embedder.embed(meant))
+            return meant, self._embedder.embed(meant)
         if hidden := [n for n, each in enumerate(unmasked) if each.disguises]:
             vectors = vectors.copy()
             vectors[hidden] = self._embedder.embed([meant[n] for n in hidden])
-        return self.model.risks(meant, vectors)
+        return meant, vectors
 
 
 def _well_formed(text: str) -> str:

@@ -156,7 +156,7 @@ class PlainRole(BatchRole):
         """Nothing to load."""
 
 
-class BrittleScorer:
+class BrittleScorer(TurnScorer):
     """A scorer plug-in with a bug: what it says of turn 2 is no number."""
 
     name = "brittle"

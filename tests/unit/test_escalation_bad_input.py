@@ -19,7 +19,7 @@ from models.risk.scorer import score_text
 from streams.inference.intake import score_turns
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.observe.telemetry import metrics
-from streams.ports import Vectors
+from streams.ports import TurnScorer, Vectors
 from tests.support.session_driver import said as said_turn
 from tests.support.watched import Said, Watched, by_user, own_dialogue, said_in, shipped_scorer
 
@@ -153,7 +153,7 @@ def test_lone_surrogates_are_refused_at_the_door_and_do_not_crash_the_scorer() -
 def test_a_scorer_that_gives_no_number_is_replaced_by_the_rules_and_counted() -> None:
     """NaN is never a silent zero; its neighbours' risks stay."""
 
-    class Broken:
+    class Broken(TurnScorer):
         """Knows only the second turn."""
 
         name = "broken"

@@ -24,7 +24,7 @@ SAID = [said(0, "boats"), said(1, "They float.", role=Role.ASSISTANT), said(2, "
 ASKED = [turn for turn in SAID if turn.role is Role.USER]
 
 
-class Noting:
+class Noting(TurnScorer):
     """Notes what it is asked; a turn's risk is its number."""
 
     name = "noting"

@@ -112,6 +112,41 @@ def _measured(dialogues: Sequence[LabelledDialogue], trainer: Trainer, seed: int
     return measured_of(summary(judged), roc_auc_interval(judged, seed))
 
 
+@app.command(epilog=examples("turntide lab train harms", "turntide lab train harms --to mine.scorer"))
+def harms(
+    *,
+    to: Annotated[
+        Path | None,
+        typer.Option(help="A scorer's file whose weights of kinds of harm are replaced.", show_default=False),
+    ] = None,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Train anew what tells kinds of harm (`train scorer` does it too), and measure it on hands left out.
+
+    Beside it a bag of words learnt from the same, and the most frequent kind. Learns from the project's own pairs:
+    public families do not say of which kind they are.
+    """
+    from msgspec import structs
+
+    from jobs.lab.train.harms import fit_harms, measured_harms
+    from jobs.lab.train.scorer import own_dialogues, own_pairs
+    from jobs.lab.train.turns import features_of
+    from models.risk.turn_model import write_model
+    from streams.inference.trained_scorer import model_at, trained_scorer
+    from streams.inference.wordllama import WordLlamaEmbedder
+
+    embedder, pairs, model = WordLlamaEmbedder(), own_pairs(), model_at(to)
+    scorer = trained_scorer(model, embedder)
+    figures = measured_harms(pairs, own_dialogues(), scorer.risks, embedder)
+    if to is not None:
+        told = fit_harms(pairs, features_of([pair.harmful for pair in pairs], embedder))
+        to.write_bytes(write_model(structs.replace(model.file, harms=told)))
+    rows = [
+        {"by": name} | {key: round(value, 3) for key, value in each._asdict().items()} for name, each in figures.items()
+    ]
+    Printer(output).rows("kinds of harm", rows)
+
+
 @app.command(
     epilog=examples(
         "turntide lab train ranker --data locomo10.json --to ranker.toml",

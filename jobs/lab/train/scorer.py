@@ -22,6 +22,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from jobs.lab.train.harms import fit_harms
 from jobs.lab.train.turns import (
     MessagePair,
     TrainingTurns,
@@ -37,6 +38,7 @@ from models.events import Role
 from models.policy import Policy
 from models.policy.escalation import CombinationModel, EscalationPolicy
 from models.risk.combination import UNITS
+from models.risk.harm import HarmWeights
 from models.risk.sequence.scale import sigmoid
 from models.risk.sequence.signals import SIGNAL_NAMES
 from models.risk.turn_model import ModelCard, ScorerFile, SourceCard, TurnModel, write_model
@@ -69,6 +71,7 @@ class Trainer:
     def __init__(self, dialogues: Sequence[LabelledDialogue], pairs: Sequence[MessagePair], embedder: Embedder) -> None:
         self.dialogues = [dialogue for dialogue in dialogues if dialogue.said_by_user]
         self.embedder = embedder
+        self._pairs = pairs
         self.turns: TrainingTurns = turns_of(self.dialogues, pairs, embedder)
         self._weights: dict[frozenset[str], Floats] = {}
 
@@ -94,10 +97,16 @@ class Trainer:
             turn=quantised(self.weights(without), slope, offset),
             base=combination.base,
             weights=combination.weights,
+            harms=self.harms,
             card=structs.replace(
                 card, sources=_sources([self.dialogues[n] for n in kept]), base_rate=combination.base_rate
             ),
         )
+
+    @cached_property
+    def harms(self) -> HarmWeights:
+        """What tells kinds of harm; learnt from the pairs alone."""
+        return fit_harms(self._pairs, self.turns.features[self.turns.dialogue < 0][::2])
 
     @cached_property
     def _taught_by(self) -> frozenset[str]:

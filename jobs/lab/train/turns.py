@@ -83,7 +83,7 @@ def turns_of(dialogues: Sequence[LabelledDialogue], pairs: Sequence[MessagePair]
     for pair in pairs:
         rows += [(pair.harmful, -1, True, 1.0), (pair.benign, -1, False, 1.0)]
     said, owner, escalating, lateness = zip(*rows, strict=True)
-    texts = [unmask(capped(text)).text for text in said]
+    texts = as_read(said)
     vectors = embedder.embed(texts)
     shares = np.array([WEIGHT_OF_SET.get(pair.set, 1.0) for pair in pairs])
     return TrainingTurns(
@@ -166,8 +166,8 @@ def logistic(
 def quantised(weights: Floats, slope: float, offset: float) -> TurnWeights:
     """The weights as a file holds them."""
     dense, words = weights[:DIMS] * DENSE_GAIN * slope, weights[DIMS:-1] * WORDS_GAIN * slope
-    dense_bytes, dense_scale = _int8(dense)
-    words_bytes, words_scale = _int8(words)
+    dense_bytes, dense_scale = int8_of(dense)
+    words_bytes, words_scale = int8_of(words)
     return TurnWeights(
         dense=dense_bytes,
         dense_scale=dense_scale,
@@ -194,6 +194,17 @@ def _features(texts: Sequence[str], vectors: Vectors) -> sparse.csr_matrix:
     return sparse.hstack([sparse.csr_matrix(unit * DENSE_GAIN), words, sparse.csr_matrix(rules)]).tocsr()
 
 
+def as_read(said: Sequence[str]) -> list[str]:
+    """Texts as the scorer reads them."""
+    return [unmask(capped(text)).text for text in said]
+
+
+def features_of(said: Sequence[str], embedder: Embedder) -> sparse.csr_matrix:
+    """Features of texts, as `TrainingTurns` has them."""
+    texts = as_read(said)
+    return _features(texts, embedder.embed(texts))
+
+
 def _balanced(escalating: NDArray[np.bool_], lateness: Floats) -> Floats:
     """Both labels weigh the same, and a family not more than `_MOST_OF_A_FAMILY` turns."""
     return evened(np.where(escalating, lateness, 1.0), escalating) * min(len(lateness), _MOST_OF_A_FAMILY)
@@ -207,6 +218,7 @@ def evened(weights: Floats, escalating: NDArray[np.bool_]) -> Floats:
     return weights
 
 
-def _int8(weights: Floats) -> tuple[bytes, float]:
+def int8_of(weights: Floats) -> tuple[bytes, float]:
+    """Weights as whole numbers of -127 to 127, and what one of them is worth."""
     scale = float(np.abs(weights).max()) / _INT8 or 1.0
     return np.rint(weights / scale).astype(np.int8).tobytes(), scale
