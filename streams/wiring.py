@@ -319,8 +319,9 @@ async def _serving(settings: Settings, role: str) -> AsyncIterator[tuple[Embedde
     embedder, commands = embedder_of(settings), KafkaCommands(settings)
     load_detector()
     store = await finished_store_of(settings, embedder)
-    live = LivePage(settings, commands) if settings.live.enabled else None
-    erasures, gateway = KafkaEraseRequests(settings), Gateway(settings, policy_of(settings))
+    policy = policy_of(settings)
+    live = LivePage(settings, commands, policy.notify) if settings.live.enabled else None
+    erasures, gateway = KafkaEraseRequests(settings), Gateway(settings, policy)
     writes: Beside = {"commands": commands, "writer": commands, "erasures": erasures, "gateway": gateway}
     reads: Beside = {"audit": KafkaAudit(settings), "live": live, "archive": ArchivedTurns(settings)}
     try:
@@ -376,7 +377,7 @@ async def run_notify(settings: Settings, stop: asyncio.Event) -> None:
     """Deliver alerts to the configured sinks."""
     from streams.notify import relay, sinks  # noqa: PLC0415
 
-    await relay.run(settings, sinks.sinks_of(settings.notify), stop=stop)
+    await relay.run(settings, sinks.sinks_of(settings, policy_of(settings).notify), stop=stop)
 
 
 ROLES: Mapping[str, RunRole] = {

@@ -27,16 +27,19 @@ from models.events import (
 )
 from models.events.ids import named_id
 from models.events.topics import ALERTS
+from models.policy import NotifyPolicy
+from models.risk.telling import ToldAlert, contribution_words, counterfactual, policy_words, strongest
 from streams.kafka.records import events_on, input_record
-from streams.notify.sinks import sinks_of
-from streams.notify.wording import contribution_words, counterfactual, policy_words, strongest
+from streams.notify.forms import teller
+from streams.notify.sinks import NO_SINK, sinks_of
 from streams.settings import Settings, load_settings
+from streams.wiring import policy_of
 
 _EXIT_FAILED = 1
 _TEST_HOLD = timedelta(minutes=5)
 _TEST_NAME = "turntide-test"
 _CONTRIBUTIONS = 5
-"""Told to people; programs get all."""
+"""ToldAlert to people; programs get all."""
 _JUDGED = ("probability", "threshold", "model", "log_odds", "base_log_odds", "earlier_log_odds")
 
 
@@ -66,12 +69,15 @@ def list_alerts(
     shown = [alert for alert in found.values() if status in {None, alert.status}]
     shown.sort(key=lambda alert: alert.timestamp)
     printed = Printer(output)
+    words = teller(policy_of(settings).notify, settings.http.public_url)
     if output is not OutputFormat.TABLE:
         columns = [alert_labels.described(said.get(alert.alert_id)) if labels else {} for alert in shown]
-        printed.rows("alerts", [described(alert) | label for alert, label in zip(shown, columns, strict=True)])
+        printed.rows(
+            "alerts", [described(alert, words(alert)) | label for alert, label in zip(shown, columns, strict=True)]
+        )
         return
     for alert in shown:
-        typer.echo(explained(alert))
+        typer.echo(explained(alert, words(alert)))
         if alert.alert_id in said:
             typer.echo(alert_labels.explained(said[alert.alert_id]))
     firing = any(alert.status is AlertStatus.FIRING for alert in shown)
@@ -114,10 +120,14 @@ def label(
     Printer(output).rows("labelled", rows)
 
 
-@app.command("test", epilog=examples("turntide alerts test", "turntide alerts test --output json"))
-def send_test(output: OutputOption = OutputFormat.TABLE) -> None:
+@app.command("test", epilog=examples("turntide alerts test", "turntide alerts test --sink slack --output json"))
+def send_test(
+    *,
+    sink: Annotated[str, typer.Option(help="Only this one: webhook, slack, pagerduty … None: each that is set.")] = "",
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
     """Send a clearly marked test alert through each configured sink; exit with code 1 if one does not take it."""
-    results = asyncio.run(try_sinks(load_settings(), harmless_alert(datetime.now(UTC))))
+    results = asyncio.run(try_sinks(load_settings(), harmless_alert(datetime.now(UTC)), sink))
     Printer(output).rows("test alert", results)
     if not all(result["delivered"] for result in results):
         raise typer.Exit(_EXIT_FAILED)
@@ -209,17 +219,18 @@ def harmless_alert(now: datetime) -> AlertChanged:
     )
 
 
-async def try_sinks(settings: Settings, alert: AlertChanged) -> list[dict[str, object]]:
-    """Deliver to each sink and tell how it went.
+async def try_sinks(settings: Settings, alert: AlertChanged, only: str = "") -> list[dict[str, object]]:
+    """Deliver to each sink, or to the one of this name, whatever the routes say, and tell how it went.
 
     Raises:
-        ConfigurationError: No sink is configured.
+        ConfigurationError: No such sink is configured.
     """
-    sinks = sinks_of(settings.notify, hold=_TEST_HOLD)
+    every = sinks_of(settings, NotifyPolicy(runbooks=policy_of(settings).notify.runbooks), hold=_TEST_HOLD)
+    sinks = [sink for sink in every if only in ("", sink.name)]
+    if not every:
+        raise ConfigurationError(NO_SINK)
     if not sinks:
-        raise ConfigurationError(
-            "no alert sink is configured: set TURNTIDE_NOTIFY__WEBHOOK_URL or TURNTIDE_NOTIFY__ALERTMANAGER_URL"
-        )
+        raise ConfigurationError(f"--sink {only}: not configured; there is {', '.join(sink.name for sink in every)}")
     results: list[dict[str, object]] = []
     for sink in sinks:
         said = ""
@@ -233,8 +244,8 @@ async def try_sinks(settings: Settings, alert: AlertChanged) -> list[dict[str, o
     return results
 
 
-def explained(alert: AlertChanged) -> str:
-    """Render an alert for on-call in a few lines: state, reason, signals, turns and id."""
+def explained(alert: AlertChanged, words: ToldAlert) -> str:
+    """Render an alert for on-call in a few lines: the sentence, what to do, then state, signals, turns and id."""
     judged = alert.escalation
     grounds = _shares(alert) if judged is None else _judgement(judged)
     evidence = ", ".join(_evidence(turn, judged=judged is not None) for turn in alert.evidence)
@@ -247,7 +258,10 @@ def explained(alert: AlertChanged) -> str:
     )
     return "\n".join(
         (
-            head,
+            words.sentence,
+            *([f"  next     {words.next_step}"] if words.next_step else []),
+            *([f"  open     {words.link}"] if words.link else []),
+            f"  is       {head}",
             f"  why      {alert.reason}",
             *grounds,
             f"  turns    {evidence or 'none'}",
@@ -275,7 +289,7 @@ def _evidence(turn: EvidenceTurn, *, judged: bool) -> str:
     return f"{turn.turn} ({turn.why}{f', {turn.log_odds:+.1f}' if judged else ''})"
 
 
-def described(alert: AlertChanged) -> dict[str, object]:
+def described(alert: AlertChanged, words: ToldAlert) -> dict[str, object]:
     """An alert's latest change in one row, with the whole judgement: what adds up stays exact, in log-odds."""
     judged = alert.escalation
     return {
@@ -287,6 +301,10 @@ def described(alert: AlertChanged) -> dict[str, object]:
         "turn": alert.turn,
         "score": round(alert.score, 3),
         "mode": alert.mode.value,
+        "category": alert.category.value,
+        "sentence": words.sentence,
+        "next_step": words.next_step,
+        "link": words.link,
         "reason": alert.reason,
         "signals": {signal.name: round(signal.share, 3) for signal in alert.signals},
         "evidence_turns": [turn.turn for turn in alert.evidence],

@@ -26,8 +26,8 @@ from jobs.shared.output import OutputFormat
 from jobs.shared.role_process import called_as
 from models.events import OutputEvent
 from models.retrieval.context import SUMMARY_CHARS
+from models.risk.telling import counterfactual
 from streams.http import pages
-from streams.notify.wording import counterfactual
 from streams.settings import Settings
 from streams.settings.live import LIVE_PAGE
 

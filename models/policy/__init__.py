@@ -22,6 +22,7 @@ from models.events import Ratio, Role
 from models.policy.app import *
 from models.policy.archive import *
 from models.policy.escalation import *
+from models.policy.notify import *
 from models.policy.project import *
 from models.policy.retrieval import *
 from models.policy.stream import *
@@ -295,6 +296,8 @@ class Policy(PolicySection, frozen=True, kw_only=True):
     """Of words that are kept in archive and index; likewise."""
     prompts: PromptPolicy = PromptPolicy()
     """Of what readers are given; likewise."""
+    notify: NotifyPolicy = NotifyPolicy()
+    """Of how people are told of alerts; likewise."""
 
     @property
     def judging_model(self) -> CombinationModel | None:

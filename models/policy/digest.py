@@ -9,7 +9,7 @@ from models.policy import Policy
 
 DIGEST_DIGITS: Final = 12
 _MOST_REMEMBERED: Final = 64
-_OFFLINE: Final = frozenset({"archive", "masking", "prompts"})
+_OFFLINE: Final = frozenset({"archive", "masking", "notify", "prompts"})
 """Sections that change nothing of what the stream does, unless secrets are kept."""
 _remembered: dict[int, tuple[Policy, str]] = {}
 """By identity: a policy holds its model's weights and is not hashable. It is kept, so that its id stays its own."""

@@ -7,8 +7,9 @@ import msgspec
 from msgspec import Struct
 
 from models.events import AlertChanged, AlertStatus, Escalation, Severity
+from models.risk.telling import ToldAlert, contribution_words, counterfactual, policy_words, strongest
 from streams.notify.delivery import Poster
-from streams.notify.wording import contribution_words, counterfactual, policy_words, strongest
+from streams.notify.forms import Tell
 from streams.ports import NO_TRACE_IDS
 
 ALERT_NAME = "TurntideSessionEscalating"
@@ -16,7 +17,7 @@ HOLD = timedelta(days=1)
 """How long Alertmanager keeps a firing alert that nobody mentions again; without an end it would be five minutes."""
 API_PATH = "/api/v2/alerts"
 _CONTRIBUTIONS = 3
-"""Told in an annotation; the webhook and the topic have all."""
+"""ToldAlert in an annotation; the webhook and the topic have all."""
 
 
 class PostableAlert(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -28,7 +29,9 @@ class PostableAlert(Struct, frozen=True, kw_only=True, rename="camel"):
     ends_at: datetime
 
 
-def postable(alert: AlertChanged, hold: timedelta = HOLD, *, trace_id: str | None = None) -> list[PostableAlert]:
+def postable(
+    alert: AlertChanged, told: ToldAlert, hold: timedelta = HOLD, *, trace_id: str | None = None
+) -> list[PostableAlert]:
     """Alerts to post for one change.
 
     A session's id and words go into annotations, since labels are kept for ever as series. The severity is a label:
@@ -36,13 +39,15 @@ def postable(alert: AlertChanged, hold: timedelta = HOLD, *, trace_id: str | Non
     """
     ended = alert.status is AlertStatus.RESOLVED
     ends_at = alert.timestamp if ended else alert.timestamp + hold
-    current = _postable(alert, alert.severity, ends_at=ends_at, trace_id=trace_id)
+    current = _postable(alert, told, alert.severity, ends_at=ends_at, trace_id=trace_id)
     if alert.cause != "worsened" or alert.severity is Severity.WARNING:
         return [current]
-    return [_postable(alert, Severity.WARNING, ends_at=alert.timestamp, trace_id=trace_id), current]
+    return [_postable(alert, told, Severity.WARNING, ends_at=alert.timestamp, trace_id=trace_id), current]
 
 
-def _postable(alert: AlertChanged, severity: Severity, *, ends_at: datetime, trace_id: str | None) -> PostableAlert:
+def _postable(
+    alert: AlertChanged, told: ToldAlert, severity: Severity, *, ends_at: datetime, trace_id: str | None
+) -> PostableAlert:
     return PostableAlert(
         labels={
             "alertname": ALERT_NAME,
@@ -51,7 +56,11 @@ def _postable(alert: AlertChanged, severity: Severity, *, ends_at: datetime, tra
             "fingerprint": alert.fingerprint,
         },
         annotations={
-            "summary": alert.reason,
+            "summary": told.sentence,
+            **({"link": told.link} if told.link else {}),
+            **({"next_step": told.next_step} if told.next_step else {}),
+            "category": alert.category.value,
+            "reason": alert.reason,
             "session_id": alert.session_id,
             "alert_id": alert.alert_id,
             "event_id": alert.id,
@@ -84,8 +93,9 @@ class AlertmanagerSink:
 
     name = "alertmanager"
 
-    def __init__(self, poster: Poster, *, hold: timedelta = HOLD) -> None:
+    def __init__(self, poster: Poster, tell: Tell, *, hold: timedelta = HOLD) -> None:
         self._poster = poster
+        self._tell = tell
         self._hold = hold
 
     async def deliver(self, alerts: Sequence[AlertChanged], trace_ids: Mapping[str, str] = NO_TRACE_IDS) -> None:
@@ -95,7 +105,7 @@ class AlertmanagerSink:
             StoreUnavailable: One was not delivered; those before it were.
         """
         for alert in alerts:
-            posted = postable(alert, self._hold, trace_id=trace_ids.get(alert.id))
+            posted = postable(alert, self._tell(alert), self._hold, trace_id=trace_ids.get(alert.id))
             await self._poster.post(msgspec.json.encode(posted))
 
     async def close(self) -> None:

@@ -1,17 +1,33 @@
-"""One HTTP POST that is tried again while trying again can help."""
+"""One delivery that is tried again while trying again can help."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from http import HTTPStatus
+from typing import TypeVar
 
 import httpx
 from msgspec import Struct
 
 from models.errors import StoreUnavailable
 
+_Taken = TypeVar("_Taken")
 Pause = Callable[[float], Awaitable[object]]
 """Waits this many seconds; tests pass one that does not."""
+
+
+class NotTaken(Exception):  # noqa: N818 - a signal between a try and what tries again
+    """One try failed.
+
+    Attributes:
+        said: By the receiver, in a word.
+        may_pass: Whether the next try can have another end.
+    """
+
+    def __init__(self, said: str, *, may_pass: bool) -> None:
+        super().__init__(said)
+        self.said = said
+        self.may_pass = may_pass
 
 
 class DeliveryRetry(Struct, frozen=True, kw_only=True):
@@ -26,6 +42,36 @@ class DeliveryRetry(Struct, frozen=True, kw_only=True):
     timeout: timedelta = timedelta(seconds=10)
 
 
+async def taken(
+    attempt: Callable[[], Awaitable[_Taken]], sink: str, host: str, retry: DeliveryRetry, pause: Pause
+) -> _Taken:
+    """Try until the receiver takes it.
+
+    Args:
+        attempt: One try; raises `NotTaken`.
+        sink: Whose delivery it is.
+        host: Where to; all that is said of the address, whose path may hold a secret.
+        retry: How often and how long.
+        pause: Waits between the tries.
+
+    Raises:
+        StoreUnavailable: Not delivered.
+    """
+    said = ""
+    for wait in (timedelta(), *retry.pauses):
+        if wait:
+            await pause(wait.total_seconds())
+        try:
+            return await attempt()
+        except NotTaken as trouble:
+            said = trouble.said
+            if not trouble.may_pass:
+                break
+    raise StoreUnavailable(
+        f"{sink} at {host} did not take an alert ({said}): check its address and secret, then `turntide alerts test`"
+    )
+
+
 class Poster:
     """Posts JSON bodies to one address."""
 
@@ -38,35 +84,26 @@ class Poster:
         self._pause = pause
         self._client = httpx.AsyncClient(timeout=self._retry.timeout.total_seconds())
 
-    async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        """Post until the receiver says 2xx.
+    async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
+        """Post until the receiver says 2xx; give what it answers.
 
         Server errors, 408, 429, time-outs and refused connections are tried again; anything else is refused for good.
 
         Raises:
             StoreUnavailable: Not delivered.
         """
-        said = ""
-        for wait in (timedelta(), *self._retry.pauses):
-            if wait:
-                await self._pause(wait.total_seconds())
+        named = {"content-type": "application/json", **(headers or {})}
+
+        async def attempt() -> bytes:
             try:
-                response = await self._client.post(
-                    self._url, content=body, headers={"content-type": "application/json", **(headers or {})}
-                )
+                response = await self._client.post(self._url, content=body, headers=named)
             except httpx.TransportError as error:
-                said = type(error).__name__
-                continue
-            if response.is_success:
-                return
-            said = f"status {response.status_code}"
-            if not _may_pass(response.status_code):
-                break
-        # The path may hold a secret: the host is enough to find the receiver.
-        raise StoreUnavailable(
-            f"{self._sink} at {httpx.URL(self._url).host} did not take an alert ({said}): check its address and "
-            "secret, then `turntide alerts test`"
-        )
+                raise NotTaken(type(error).__name__, may_pass=True) from error
+            if not response.is_success:
+                raise NotTaken(f"status {response.status_code}", may_pass=_may_pass(response.status_code))
+            return response.content
+
+        return await taken(attempt, self._sink, httpx.URL(self._url).host, self._retry, self._pause)
 
     async def close(self) -> None:
         """Release connections."""

@@ -23,6 +23,7 @@ from streams.http.health import create_api, serve
 from streams.kafka.client import consumer, require_topic
 from streams.kafka.records import count_records, event_time_of, readable, show_event_time_lag, traces_of
 from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
+from streams.notify.sinks import NO_SINK
 from streams.observe.telemetry import metrics, stage
 from streams.observe.tracing import tracing
 from streams.ports import AlertSink
@@ -43,9 +44,7 @@ async def run(settings: Settings, sinks: Sequence[AlertSink], *, stop: asyncio.E
         ConfigurationError: No sink is configured, or the topic is missing.
     """
     if not sinks:
-        raise ConfigurationError(
-            "no alert sink is configured: set TURNTIDE_NOTIFY__WEBHOOK_URL or TURNTIDE_NOTIFY__ALERTMANAGER_URL"
-        )
+        raise ConfigurationError(NO_SINK)
     await require_topic(settings.kafka, ALERTS.full_name(settings.topic_prefix))
     lags = SinkLags()
     relays = [_Relay(settings, sink, lags) for sink in sinks]

@@ -12,8 +12,10 @@ from msgspec import Struct
 
 from models.errors import ConfigurationError
 from models.events import AlertChanged
+from models.risk.telling import ToldAlert
 from models.wire.envelope import schema_of
 from streams.notify.delivery import Poster
+from streams.notify.forms import Tell
 from streams.ports import NO_TRACE_IDS
 
 _SECRET_PREFIX = "whsec_"  # noqa: S105 - a prefix, no secret
@@ -24,13 +26,15 @@ class WebhookBody(Struct, frozen=True, omit_defaults=True):
     """The payload the specification recommends: type, time and data.
 
     The data is the whole change: probability and threshold, every contribution with its counterfactual, each turn's
-    share, and by which model and policy. It names turns and holds no text of one. `trace_id` is that of the producer's
+    share, and by which model and policy. It names turns and holds no text of one. `told` is what a person needs of it:
+    one sentence, the link, the next step and the grounds in words. `trace_id` is that of the producer's
     trace (W3C Trace Context) which the turn that caused it is of, and absent where it is of none.
     """
 
     type: str
     timestamp: datetime
     data: AlertChanged
+    told: ToldAlert
     trace_id: str | None = None
 
 
@@ -64,9 +68,15 @@ class WebhookSink:
     name = "webhook"
 
     def __init__(
-        self, poster: Poster, key: bytes | None, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        poster: Poster,
+        key: bytes | None,
+        tell: Tell,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._poster = poster
+        self._tell = tell
         self._key = key
         self._clock = clock
 
@@ -78,7 +88,7 @@ class WebhookSink:
         """
         for alert in alerts:
             kind, trace_id = f"turntide.{schema_of(AlertChanged)}", trace_ids.get(alert.id)
-            body = msgspec.json.encode(WebhookBody(kind, alert.timestamp, alert, trace_id))
+            body = msgspec.json.encode(WebhookBody(kind, alert.timestamp, alert, self._tell(alert), trace_id))
             sent_at = int(self._clock().timestamp())
             headers = {"webhook-id": alert.id, "webhook-timestamp": str(sent_at)}
             if self._key is not None:

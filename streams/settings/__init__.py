@@ -26,6 +26,7 @@ from streams.settings.archive import ArchiveSettings, IcebergSettings
 from streams.settings.http import GatewaySettings, HttpSettings
 from streams.settings.judge import JudgeSettings, ModelServerSettings
 from streams.settings.live import LiveSettings
+from streams.settings.notify import NotifySettings as NotifySettings
 from streams.settings.reading import file_values, render_error, unreadable_json, with_seconds
 
 
@@ -219,19 +220,6 @@ class VectorSettings(BaseModel):
         description="Which generation of the collections serves; `turntide ops reindex` makes and names them. Empty: "
         "the first.",
     )
-
-
-class NotifySettings(BaseModel):
-    """Alert sinks beside the topic; off unless an address is given."""
-
-    webhook_url: str | None = Field(None, description="Receives each alert change (Standard Webhooks).")
-    webhook_secret: SecretStr | None = Field(None, description="Signing secret, `whsec_…`.")
-    alertmanager_url: str | None = Field(None, description="Base address of an Alertmanager.")
-
-    @property
-    def has_sinks(self) -> bool:
-        """Whether there is anything for the role `notify` to do."""
-        return bool(self.webhook_url or self.alertmanager_url)
 
 
 class _Environment(EnvSettingsSource):

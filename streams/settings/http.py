@@ -80,6 +80,11 @@ class HttpSettings(BaseModel):
     api_port: int = Field(8707, ge=0, description="Port of the api role.")
     judge_port: int = Field(8708, ge=0, description="Port of the judge role.")
     gateway_port: int = Field(8709, ge=0, description="Port of the gateway role.")
+    public_url: str = Field(
+        "",
+        pattern=r"^(https?://\S+)?$",
+        description="Where people reach the live page's server, https://…: alerts link to sessions there; empty: none.",
+    )
     tokens: list[ApiToken] = Field(
         [],
         description="Who may read, as JSON in the environment; none: everybody on this machine, and a role that "

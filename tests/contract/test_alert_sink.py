@@ -1,35 +1,53 @@
-"""What every alert sink promises, on a real receiver over loopback HTTP."""
+"""What every alert sink promises, on a real receiver over loopback: HTTP, and SMTP with TLS."""
 
+import asyncio
 import base64
+import email
 import hmac
 import json
+import re
+import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import pytest
+import trustme
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from jobs.alerts.command import harmless_alert
+from jobs.shared.broker_config import free_port
 from models.errors import StoreUnavailable
 from models.events import AlertChanged, AlertStatus
+from models.policy import NotifyPolicy
 from streams.notify.alertmanager import API_PATH, AlertmanagerSink
 from streams.notify.delivery import DeliveryRetry, Poster
+from streams.notify.forms import FormSink, teller
+from streams.notify.mail import MailSink
+from streams.notify.oncall import oncall_form
+from streams.notify.pagerduty import pagerduty_form
+from streams.notify.slack import SlackSink
+from streams.notify.teams import teams_form
 from streams.notify.webhook import WebhookSink
 from streams.ports import AlertSink
+from streams.settings import NotifySettings
 from tests.support.http_server import Request, answering
 from tests.support.traced import TRACE_ID
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 KEY = b"k" * 32
+TELL = teller(NotifyPolicy(), "https://live.example.org")
 PAUSES = timedelta(seconds=1), timedelta(seconds=2)
 
 
 class Received(NamedTuple):
-    """A request as the receiver saw it."""
+    """A request, or an e-mail, as the receiver saw it."""
 
     path: str
     headers: dict[str, str]
@@ -37,7 +55,7 @@ class Received(NamedTuple):
 
 
 class Receiver:
-    """Answers with the given statuses, then with 200; None answers never."""
+    """Answers with the given statuses, then with 200; None answers never. By SMTP a reply of that kind."""
 
     def __init__(self) -> None:
         self.received: list[Received] = []
@@ -45,29 +63,59 @@ class Receiver:
         self.closing = threading.Event()
         self.open = ExitStack()
         self.url = ""
+        self.mail_port = 0
 
     def event_ids(self) -> list[str]:
         """Of the alert changes that came, whatever the sink's form."""
-        told: list[Any] = [json.loads(each.body) for each in self.received]
-        return [each[0]["annotations"]["event_id"] if isinstance(each, list) else each["data"]["id"] for each in told]
+        return [re.findall(rb"\bid-\d+", each.body)[0].decode() for each in self.received]
 
     def answer(self, request: Request) -> None:
         """Note a request and answer it."""
         self.received.append(Received(request.path, request.names_and_values(), request.body()))
-        status = self.answers.pop(0) if self.answers else 200
+        status = self._next()
         if status is None:
             self.closing.wait(30)
         else:
-            request.reply(status)
+            request.reply(status, b'{"ok": true, "ts": "1767605400.000100"}')
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802, ARG002 - as it is called
+        """Note an e-mail and answer it; only encrypted ones come."""
+        assert session.ssl is not None
+        whole = envelope.original_content or b""
+        self.received.append(Received(",".join(envelope.rcpt_tos), dict(email.message_from_bytes(whole)), whole))
+        status = self._next()
+        if status is None:
+            await asyncio.to_thread(self.closing.wait, 30)
+        if status == 200:
+            return "250 taken"
+        return f"451 later ({status})" if status in PASSING else f"550 no ({status})"
+
+    def _next(self) -> int | None:
+        return self.answers.pop(0) if self.answers else 200
+
+
+PASSING = {500, 503, 429, 408}
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    """Whom the mail server's certificate is of."""
+    return trustme.CA()
 
 
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
+def receiver(authority: trustme.CA) -> Iterator[Receiver]:
     """A running receiver."""
     running = Receiver()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    mail = Controller(running, "127.0.0.1", free_port(), tls_context=context, require_starttls=True)
     with running.open:
         running.url = running.open.enter_context(answering(running.answer))
+        mail.start()
+        running.open.callback(mail.stop)
         running.open.callback(running.closing.set)
+        running.mail_port = mail.port
         yield running
 
 
@@ -80,18 +128,38 @@ def pauses() -> list[float]:
     return []
 
 
-@pytest.fixture(params=["webhook", "alertmanager"])
-def making(request: pytest.FixtureRequest, receiver: Receiver, pauses: list[float]) -> Making:
+FORMS = {"pagerduty": pagerduty_form("key-1"), "oncall": oncall_form, "teams": teams_form}
+
+
+@pytest.fixture(params=["webhook", "alertmanager", "slack", "mail", *FORMS])
+def making(
+    request: pytest.FixtureRequest, receiver: Receiver, pauses: list[float], authority: trustme.CA, tmp_path: Path
+) -> Making:
     """Each sink there is, by how long it waits for an answer."""
+    name: str = request.param
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
 
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
 
     def made(timeout: timedelta) -> AlertSink:
-        path = "/hook/top-secret" if request.param == "webhook" else API_PATH
         retry = DeliveryRetry(pauses=PAUSES, timeout=timeout)
-        poster = Poster(request.param, receiver.url + path, retry=retry, pause=pause)
-        return WebhookSink(poster, KEY, clock=lambda: NOW) if request.param == "webhook" else AlertmanagerSink(poster)
+        poster = Poster(name, receiver.url + "/hook/top-secret", retry=retry, pause=pause)
+        if name == "mail":
+            settings = NotifySettings(
+                mail_host="127.0.0.1",
+                mail_port=receiver.mail_port,
+                mail_ca_file=str(tmp_path / "ca.pem"),
+                mail_to=["on-call@example.org"],
+            )
+            return MailSink(settings, TELL, retry=retry, pause=pause)
+        if name == "slack":
+            return SlackSink(poster, TELL, token="xoxb-1", channel="C1")  # noqa: S106 - none
+        if name in FORMS:
+            return FormSink(name, poster, TELL, FORMS[name])
+        return (
+            WebhookSink(poster, KEY, TELL, clock=lambda: NOW) if name == "webhook" else AlertmanagerSink(poster, TELL)
+        )
 
     return made
 
@@ -117,11 +185,14 @@ async def test_delivers_each_in_order(sink: AlertSink, receiver: Receiver) -> No
 
 
 async def test_repeats_can_be_told(sink: AlertSink, receiver: Receiver) -> None:
-    """The same change twice is the same request, so that the receiver can drop it."""
+    """The same change twice is the same request, so that the receiver can drop it; Slack has it in one thread."""
     await sink.deliver([alert(1)])
     await sink.deliver([alert(1)])
     first, second = receiver.received
 
+    if sink.name == "slack":
+        assert json.loads(second.body)["thread_ts"] == "1767605400.000100"
+        return
     assert (first.body, first.headers.get("webhook-id")) == (second.body, second.headers.get("webhook-id"))
 
 
@@ -141,7 +212,7 @@ async def test_tries_again(making: Making, receiver: Receiver, pauses: list[floa
 async def test_refusal_is_final(sink: AlertSink, receiver: Receiver, refusal: int) -> None:
     """What will not pass by itself is told at once, and later changes are held back: order is kept."""
     receiver.answers = [refusal]
-    with pytest.raises(StoreUnavailable, match=str(refusal)):
+    with pytest.raises(StoreUnavailable, match=rf"{refusal}|reply 550"):
         await sink.deliver([alert(1), alert(2)])
 
     assert receiver.event_ids() == ["id-1"]
@@ -150,7 +221,7 @@ async def test_refusal_is_final(sink: AlertSink, receiver: Receiver, refusal: in
 async def test_gives_up(sink: AlertSink, receiver: Receiver, pauses: list[float]) -> None:
     """After the last pause the caller must know: the offset stays."""
     receiver.answers = [503] * 10
-    with pytest.raises(StoreUnavailable, match="503"):
+    with pytest.raises(StoreUnavailable, match=r"503|reply 451"):
         await sink.deliver([alert(1)])
 
     assert pauses == [1.0, 2.0]
@@ -169,7 +240,7 @@ async def test_nobody_listens(sink: AlertSink, receiver: Receiver, pauses: list[
 
 async def test_webhook_is_signed(receiver: Receiver) -> None:
     """A receiver can verify each delivery as Standard Webhooks say: over id, time and the very bytes of the body."""
-    sink = WebhookSink(Poster("webhook", f"{receiver.url}/hook"), KEY, clock=lambda: NOW)
+    sink = WebhookSink(Poster("webhook", f"{receiver.url}/hook"), KEY, TELL, clock=lambda: NOW)
     await sink.deliver([alert(1)])
     await sink.close()
     (request,) = receiver.received
@@ -184,7 +255,7 @@ async def test_webhook_is_signed(receiver: Receiver) -> None:
 
 async def test_alertmanager_gets_its_api(receiver: Receiver) -> None:
     """The v2 path, camel-case names and RFC 3339 times."""
-    sink = AlertmanagerSink(Poster("alertmanager", receiver.url + API_PATH))
+    sink = AlertmanagerSink(Poster("alertmanager", receiver.url + API_PATH), TELL)
     await sink.deliver([alert(1, status=AlertStatus.RESOLVED, cause="resolved")])
     await sink.close()
     (request,) = receiver.received
@@ -196,6 +267,7 @@ async def test_alertmanager_gets_its_api(receiver: Receiver) -> None:
     assert "trace_id" not in posted["annotations"]
 
 
+@pytest.mark.parametrize("making", ["webhook", "alertmanager"], indirect=True)
 async def test_the_trace_of_the_turn_is_told(receiver: Receiver, sink: AlertSink) -> None:
     """Where it has one: beside the alert, never as a label, which would be a series for each."""
     await sink.deliver([alert(1), alert(2)], {alert(2).id: TRACE_ID})
@@ -204,3 +276,53 @@ async def test_the_trace_of_the_turn_is_told(receiver: Receiver, sink: AlertSink
 
     assert [each.get("trace_id") for each in told] == [None, TRACE_ID]
     assert TRACE_ID not in json.dumps([each["labels"] for each in second] if isinstance(second, list) else [])
+
+
+async def test_slack_keeps_an_alert_in_one_thread(receiver: Receiver) -> None:
+    """What follows of an alert answers its first message; when it grew worse the channel sees it too."""
+    sink = SlackSink(Poster("slack", receiver.url), TELL, token="xoxb-1", channel="C1")  # noqa: S106 - none
+    await sink.deliver([alert(1), alert(2, cause="renotified"), alert(3, cause="worsened"), alert(4, alert_id="other")])
+    await sink.close()
+    said = [json.loads(each.body) for each in receiver.received]
+
+    assert [each.get("thread_ts") for each in said] == [None, "1767605400.000100", "1767605400.000100", None]
+    assert [each.get("reply_broadcast") for each in said] == [None, False, True, None]
+    assert {each.headers["authorization"] for each in receiver.received} == {"Bearer xoxb-1"}
+
+
+async def test_what_slack_refuses_with_status_200_is_not_delivered() -> None:
+    """Its API says so in the body: the offset must stay."""
+
+    def refuse(request: Request) -> None:
+        request.body()
+        request.reply(200, b'{"ok": false, "error": "channel_not_found"}')
+
+    with answering(refuse) as url:
+        sink = SlackSink(Poster("slack", url), TELL, token="xoxb-1", channel="C1")  # noqa: S106 - none
+        with pytest.raises(StoreUnavailable, match="channel_not_found"):
+            await sink.deliver([alert(1)])
+        await sink.close()
+
+
+async def test_pagerduty_follows_the_life_of_an_alert(receiver: Receiver) -> None:
+    """One incident: its key is the alert's, its actions are the alert's states."""
+    sink = FormSink("pagerduty", Poster("pagerduty", receiver.url), TELL, FORMS["pagerduty"])
+    states = (AlertStatus.FIRING, AlertStatus.ACKNOWLEDGED, AlertStatus.RESOLVED)
+    await sink.deliver([alert(n, status=status) for n, status in enumerate(states)])
+    await sink.close()
+    said = [json.loads(each.body) for each in receiver.received]
+
+    assert [each["event_action"] for each in said] == ["trigger", "acknowledge", "resolve"]
+    assert {(each["routing_key"], each["dedup_key"]) for each in said} == {("key-1", alert(0).alert_id)}
+
+
+async def test_a_mail_server_without_tls_gets_nothing(receiver: Receiver, tmp_path: Path) -> None:
+    """A certificate that is not trusted is refused before anything is said."""
+    trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
+    settings = NotifySettings(
+        mail_host="127.0.0.1", mail_port=receiver.mail_port, mail_ca_file=str(tmp_path / "other.pem"), mail_to=["a@b.c"]
+    )
+    with pytest.raises(StoreUnavailable, match="SSLCertVerificationError"):
+        await MailSink(settings, TELL, retry=DeliveryRetry(pauses=())).deliver([alert(1)])
+
+    assert receiver.received == []

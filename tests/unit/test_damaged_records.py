@@ -20,7 +20,7 @@ from models.events import AlertChanged, AlertStatus
 from models.events.topics import ALERTS, COMMANDS, COMPACTIONS, ERASURES, PROFILES, SESSION_STATE, TURNS, Topic
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PartitionFold
-from models.policy import IntakePolicy, Policy
+from models.policy import IntakePolicy, NotifyPolicy, Policy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import decode_output, encode
 from streams.api.live.board import LiveBoard
@@ -32,6 +32,7 @@ from streams.archive.writer import LakeWriter
 from streams.index.server import ServerStore
 from streams.inference.intake import decode, decode_commands
 from streams.notify.alertmanager import postable
+from streams.notify.forms import teller
 from streams.observe.telemetry import metrics
 from streams.roles.index import IndexRole
 from streams.settings import load_settings
@@ -175,7 +176,7 @@ def test_every_record_is_shown_or_refused(topic: Topic) -> None:
         except InvalidRecord:
             continue
         if isinstance(event, AlertChanged):
-            assert postable(event)
+            assert postable(event, teller(NotifyPolicy(), "https://live.example.org")(event))
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from models.errors import AmbiguousApp
 from models.events import AlertStatus, Contribution, Mode, SessionName, Severity, SignalShare
 from models.events.erase import EraseRequested, EraseScope
+from models.policy import NotifyPolicy
 from streams.api.live.board import LiveBoard
 from streams.api.live.known import MOST_ALERTS, SPARK_POINTS, KnownAlert
 from streams.api.live.messages import AlertRow, Row
@@ -123,7 +124,7 @@ def test_an_alert_is_shown_by_the_signals_that_made_it(judged: bool) -> None:
     told = alert(judged=judged, signals=seeds)
     if told.escalation is not None:
         told = msgspec.structs.replace(told, escalation=msgspec.structs.replace(told.escalation, contributions=raising))
-    shown = alert_detail(KnownAlert(told, 1, None, None)).signals
+    shown = alert_detail(KnownAlert(told, 1, None, None), NotifyPolicy()).signals
 
     expected = [("level", 0.75), ("run", 0.25)] if judged else [("suspicion", 1.0)]
     assert expected == [(each.name, each.share) for each in shown]

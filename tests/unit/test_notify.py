@@ -1,7 +1,7 @@
 """How alerts are told: on the command line, to an Alertmanager, to a webhook; signatures and secrets."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -12,14 +12,23 @@ from jobs.alerts.command import app as alerts
 from jobs.alerts.command import described, explained, harmless_alert
 from models import events
 from models.errors import ConfigurationError
+from models.policy import NotifyPolicy, QuietHours, SinkRoute
+from models.risk.telling import sentence
 from streams.notify.alertmanager import HOLD, postable
 from streams.notify.delivery import Poster
-from streams.notify.sinks import sinks_of
+from streams.notify.forms import session_link, teller
+from streams.notify.mail import mail_message
+from streams.notify.oncall import oncall_form
+from streams.notify.pagerduty import pagerduty_form
+from streams.notify.sinks import RoutedSink, sinks_of
+from streams.notify.slack import slack_message
+from streams.notify.teams import teams_form
 from streams.notify.webhook import WebhookSink, secret_bytes, sign
-from streams.settings import NotifySettings
+from streams.settings import load_settings
 from tests.support.golden_text import assert_text
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+TELL = teller(NotifyPolicy(), "https://live.example.org")
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - the specification's own test vector
 
 
@@ -59,9 +68,11 @@ def judged_alert() -> events.AlertChanged:
 def test_an_alert_is_told_on_its_grounds(name: str) -> None:
     """To people the strongest signals with their counterfactual, the rest as one; programs get all, unrounded."""
     told = alert() if name == "formulas" else judged_alert()
-    row = described(told)
+    row = described(told, TELL(told))
 
-    assert_text(f"alert-{name}", f"{explained(told)}\n{msgspec.json.format(msgspec.json.encode(row)).decode()}")
+    assert_text(
+        f"alert-{name}", f"{explained(told, TELL(told))}\n{msgspec.json.format(msgspec.json.encode(row)).decode()}"
+    )
     if told.escalation is not None:
         base, log_odds = told.escalation.base_log_odds, told.escalation.log_odds
         shares = [told.escalation.earlier_log_odds, *(each.log_odds for each in told.escalation.turns)]
@@ -80,7 +91,7 @@ def test_alertmanager_is_told_by_few_labels() -> None:
         "worsened": alert(severity=events.Severity.CRITICAL, cause="worsened"),
         "judged": judged_alert(),
     }
-    posted = {name: postable(change) for name, change in changes.items()}
+    posted = {name: postable(change, TELL(change)) for name, change in changes.items()}
 
     assert_text("alert-posted", msgspec.json.format(msgspec.json.encode(posted)).decode())
     assert posted["fired"][0].ends_at == NOW + HOLD
@@ -89,7 +100,7 @@ def test_alertmanager_is_told_by_few_labels() -> None:
 def test_a_warning_that_grew_ends_no_other_alert() -> None:
     """Only one that became critical ends the warning: the rise of a warning is news of the same one."""
     ((grown,), (warning, critical)) = (
-        postable(alert(severity=severity, cause="worsened"))
+        postable(grew := alert(severity=severity, cause="worsened"), TELL(grew))
         for severity in (events.Severity.WARNING, events.Severity.CRITICAL)
     )
 
@@ -102,10 +113,11 @@ async def test_webhook_carries_the_whole_judgement() -> None:
     posts: list[tuple[bytes, Mapping[str, str]]] = []
 
     class Receiver(Poster):
-        async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
             posts.append((body, headers or {}))
+            return b""
 
-    await WebhookSink(Receiver("webhook", "https://example.org/hook"), None).deliver([judged_alert()])
+    await WebhookSink(Receiver("webhook", "https://example.org/hook"), None, TELL).deliver([judged_alert()])
 
     ((body, headers),) = posts
     data = msgspec.json.decode(body)["data"]
@@ -131,14 +143,129 @@ def test_bad_secrets_are_refused(secret: str) -> None:
     assert not secret or len(secret) < 7 or secret not in str(refusal.value)
 
 
-def test_configured_sinks() -> None:
-    """A sink for each address, none without."""
-    both = NotifySettings(
-        webhook_url="https://example.org/hook", webhook_secret=SECRET, alertmanager_url="http://example.org:9093/"
-    )
+EVERY = {
+    "webhook_url": "https://example.org/hook",
+    "webhook_secret": SECRET,
+    "alertmanager_url": "http://example.org:9093/",
+    "slack_token": "xoxb-1",
+    "slack_channel": "C1",
+    "pagerduty_key": "key-1",
+    "oncall_url": "https://example.org/oncall",
+    "teams_url": "https://example.org/teams",
+    "mail_host": "127.0.0.1",
+    "mail_to": ["on-call@example.org"],
+}
 
-    assert sinks_of(NotifySettings()) == []
-    assert [sink.name for sink in sinks_of(both)] == ["webhook", "alertmanager"]
+
+def test_configured_sinks() -> None:
+    """A sink for each that is set, none without; one that lacks something says what."""
+    every = sinks_of(load_settings(notify=EVERY), NotifyPolicy())
+
+    assert sinks_of(load_settings(), NotifyPolicy()) == []
+    assert [sink.name for sink in every] == ["webhook", "alertmanager", "slack", "pagerduty", "oncall", "teams", "mail"]
+    for lacking in ("slack_channel", "mail_to"):
+        with pytest.raises(ConfigurationError, match=lacking):
+            sinks_of(load_settings(notify={**EVERY, lacking: type(EVERY[lacking])()}), NotifyPolicy())
+
+
+def test_each_sink_tells_the_same_sentence() -> None:
+    """In its own form, with link and next step; the judgement in log-odds below a fold. Look at the messages here."""
+    told = msgspec.structs.replace(judged_alert(), user_id="u-3", category=events.Harm.FRAUD)
+    words = TELL(told)
+    forms = {
+        "slack": slack_message(told, words, "C1", None),
+        "pagerduty": pagerduty_form("key-1")(told, words),
+        "oncall": oncall_form(told, words),
+        "teams": teams_form(told, words),
+    }
+    pages = {name: msgspec.json.format(msgspec.json.encode(form)).decode() for name, form in forms.items()}
+    pages["mail"] = mail_message(told, words, "turntide@example.org", ["on-call@example.org"]).as_string()
+
+    assert_text("alert-messages", "\n\n".join(f"# {name}\n{page}" for name, page in pages.items()))
+    assert all(words.sentence.split(";")[0] in page.replace("\n", " ") for page in pages.values())
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "Session s-1 (user u-3, app shop) has been escalating since turn 4; score 0.61, steady; worst turn 4."),
+        (
+            {"slope": events.Slope(0.1, 0.0, 5), "category": events.Harm.FRAUD},
+            "has been asking about fraud since turn 4; score 0.61, rising;",
+        ),
+        (
+            {"cause": "resolved", "slope": events.Slope(-0.1, 0.0, 5)},
+            "Resolved: session s-1 (user u-3, app shop) has been escalating since turn 4; score 0.61, falling",
+        ),
+        ({"cause": "erased"}, "Session s-1 (app shop) was erased: its alert is over."),
+        ({"evidence": []}, "score 0.61, steady; TEST: sent by"),
+    ],
+)
+def test_an_alert_is_one_sentence(changes: dict[str, object], said: str) -> None:
+    """What, who, since which turn, how probable, whether it rises, and the worst turn."""
+    assert said in sentence(alert(user_id="u-3", **changes))
+
+
+def test_the_link_opens_the_session_at_its_worst_turn() -> None:
+    """Names are quoted as the page reads them; without a public address there is none."""
+    named = alert(session_id="a/b c", app_id="shop&co")
+
+    assert (
+        session_link(named, "https://live.example.org/")
+        == "https://live.example.org/live/#/session/a%2Fb%20c?app=shop%26co&turn=4"
+    )
+    assert session_link(named, "") == session_link(alert(cause="erased"), "https://live.example.org") == ""
+
+
+class Noting:
+    """A sink that notes which changes it is handed."""
+
+    name = "slack"
+
+    def __init__(self) -> None:
+        self.causes: list[str] = []
+
+    async def deliver(self, alerts: Sequence[events.AlertChanged], trace_ids: Mapping[str, str] = {}) -> None:  # noqa: ARG002
+        """Note them."""
+        self.causes += [each.cause for each in alerts]
+
+    async def close(self) -> None:
+        """Nothing to do."""
+
+
+@pytest.mark.parametrize(
+    ("route", "wanted"),
+    [
+        ({"apps": ("shop",), "severities": (events.Severity.WARNING,)}, True),
+        ({"apps": ("desk",)}, False),
+        ({"categories": (events.Harm.FRAUD,)}, False),
+        ({"hours": QuietHours(start="09:00", end="17:00")}, True),
+        ({"hours": QuietHours(start="17:00", end="09:00")}, False),
+        ({"sinks": ("mail",), "apps": ("desk",)}, True),
+    ],
+)
+async def test_routes_say_which_sink_is_told(route: dict[str, object], wanted: bool) -> None:
+    """By app, severity, category and hours; a sink that no route names is told of everything."""
+    sink = Noting()
+    policy = NotifyPolicy(routes=(msgspec.convert({"sinks": ("slack",), **route}, SinkRoute),))
+    await RoutedSink(sink, policy, lambda: NOW).deliver([alert()])
+
+    assert bool(sink.causes) is wanted
+
+
+async def test_who_was_told_of_an_alert_is_told_of_its_end() -> None:
+    """Though by then another category or hour is it: an incident that nobody closes wakes people for nothing."""
+    sink, times = Noting(), iter([NOW, NOW + timedelta(hours=10), NOW + timedelta(hours=10)])
+    routed = RoutedSink(
+        sink,
+        NotifyPolicy(routes=(SinkRoute(sinks=("slack",), hours=QuietHours(start="09:00", end="17:00")),)),
+        times.__next__,
+    )
+    await routed.deliver([alert()])
+    await routed.deliver([alert(cause="resolved"), alert(cause="resolved", alert_id="of-the-night")])
+    await routed.deliver([alert(cause="worsened")])
+
+    assert sink.causes == ["raised", "resolved"]
 
 
 @pytest.mark.parametrize(("delivered", "code"), [((True, True), 0), ((True, False), 1), ((False, False), 1)])

@@ -174,13 +174,14 @@ def check_tokens(settings: Settings) -> Verdict:
 def check_sinks(settings: Settings) -> Verdict:
     """Check that the sinks of alerts can be reached; nothing is sent."""
     from streams.notify.sinks import sinks_of
+    from streams.wiring import policy_of
 
     notify = settings.notify
-    names = [sink.name for sink in sinks_of(notify)]
+    names = [sink.name for sink in sinks_of(settings, policy_of(settings).notify)]
     if not names:
         return ok("none configured: alerts are on the topic only")
-    for field, url in (("webhook_url", notify.webhook_url), ("alertmanager_url", notify.alertmanager_url)):
-        if url and (why := _unreachable(url)):
+    for field, url in notify.addresses.items():
+        if why := _unreachable(url):
             return fail(
                 f"notify.{field}: {why}",
                 f"start the receiver, or correct TURNTIDE_NOTIFY__{field.upper()}; then `turntide alerts test`",

@@ -6,6 +6,7 @@ from datetime import datetime
 from msgspec import structs
 
 from models.events import AlertChanged, AlertStatus, ProfileUpdated, SegmentCompacted, Severity
+from models.risk.telling import sentence
 from streams.api.answers import answered
 from streams.api.live.messages import AlertRow, Row, RowAlert
 
@@ -34,6 +35,8 @@ class KnownAlert:
             event,
             severity=event.severity.value,
             status=event.status.value,
+            category=event.category.value,
+            sentence=sentence(event),
             score=round(event.score, _DIGITS),
             probability=None if judged is None else round(judged.probability, _DIGITS),
             evidence=[each.turn for each in event.evidence],

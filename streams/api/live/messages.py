@@ -69,7 +69,9 @@ class AlertRow(Struct, frozen=True, kw_only=True):
 
     Attributes:
         cause: Of the last change.
-        reason: In words, without any of a turn.
+        category: Kind of harm that it is about.
+        sentence: What a person needs to know, without any words of a turn.
+        reason: The strongest signals, likewise.
         score: 0-1.
         probability: That the session escalates; None where the source formulas alone decide.
         turn: Last turn at the change.
@@ -85,6 +87,8 @@ class AlertRow(Struct, frozen=True, kw_only=True):
     severity: str
     status: str
     cause: str
+    category: str
+    sentence: str
     reason: str
     score: float
     probability: float | None
@@ -218,8 +222,9 @@ class Weight(Struct, frozen=True, kw_only=True):
 
 
 class AlertDetail(AlertRow, frozen=True, kw_only=True):
-    """An alert with its grounds; `counterfactual` says what had to be otherwise."""
+    """An alert with its grounds; `counterfactual` says what had to be otherwise, `next_step` what to do."""
 
+    next_step: str
     signals: list[Share]
     contributions: list[Weight]
     counterfactual: str | None

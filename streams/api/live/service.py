@@ -19,6 +19,7 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from models.policy import NotifyPolicy
 from models.text.words import fold_text, words_of
 from streams.api.answers import answered
 from streams.api.commands import EventWriter
@@ -109,16 +110,20 @@ class LivePage:
     Args:
         settings: Which cluster, how much, and for whom.
         writer: Where acknowledgements and labels go; None: such requests are refused.
+        policy: Its next steps for alerts; None: the default's.
 
     Attributes:
         board: What is known.
         hub: Who is told.
     """
 
-    def __init__(self, settings: Settings, writer: EventWriter | None = None) -> None:
+    def __init__(
+        self, settings: Settings, writer: EventWriter | None = None, policy: NotifyPolicy | None = None
+    ) -> None:
         self.board = LiveBoard(max_sessions=settings.live.max_sessions)
         self.hub = Hub(self.board, settings.live)
         self._writer = writer
+        self._policy = policy or NotifyPolicy()
         self._tokens = bool(settings.http.tokens)
         self._feed = LiveFeed(settings, self.board)
         addresses = role_addresses(settings)
@@ -144,7 +149,7 @@ class LivePage:
         served = served_routes(
             LiveData(self.hub, tokens=self._tokens),
             LiveSearch(self.board, store, search),
-            TimelineReader(self.board, turns, topics, users),
+            TimelineReader(self.board, turns, topics, users, self._policy),
             AlertCommands(self.board, self._writer),
         )
         return [*served, *page_routes()]

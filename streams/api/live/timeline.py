@@ -8,6 +8,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from models.events import Mode, ModeTransition, SessionName
+from models.policy import NotifyPolicy
+from models.risk.telling import counterfactual, strongest
 from streams.api.answers import answered
 from streams.api.live.board import LiveBoard
 from streams.api.live.known import MOST_SEGMENTS, KnownAlert
@@ -33,7 +35,6 @@ from streams.http.security import caller
 from streams.index.collections import RememberedTopic, RememberedTurn
 from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
-from streams.notify.wording import counterfactual, strongest
 
 MOST_TURNS = 1_000
 """Of a timeline, the last ones; also of turns with text in one answer."""
@@ -68,7 +69,10 @@ class TimelineReader:
         users: Facts and episodes of users.
     """
 
-    def __init__(self, board: LiveBoard, turns: SessionVectorMemory, topics: TopicMemory, users: UserMemory) -> None:
+    def __init__(
+        self, board: LiveBoard, turns: SessionVectorMemory, topics: TopicMemory, users: UserMemory, policy: NotifyPolicy
+    ) -> None:
+        self._policy = policy
         self._board = board
         self._turns = turns
         self._topics = topics
@@ -134,7 +138,7 @@ class TimelineReader:
                 for each in episodes
                 if any(run.session_id == row.session_id for run in each.turns)
             ],
-            alerts=list(map(alert_detail, alerts)),
+            alerts=[alert_detail(alert, self._policy) for alert in alerts],
         )
 
     async def _all_topics(self, session: SessionName) -> list[RememberedTopic]:
@@ -165,7 +169,7 @@ def _topic(topic: RememberedTopic, *, text: bool) -> TimelineTopic:
     return answered(TimelineTopic, topic, topic=topic.topic_id, title=topic.title if text else None, state=state)
 
 
-def alert_detail(alert: KnownAlert) -> AlertDetail:
+def alert_detail(alert: KnownAlert, policy: NotifyPolicy) -> AlertDetail:
     """An alert with its grounds: the signals that made its score, as its reason has them.
 
     Without a model those of the source formulas, and neither weights nor a counterfactual.
@@ -178,6 +182,7 @@ def alert_detail(alert: KnownAlert) -> AlertDetail:
     return answered(
         AlertDetail,
         row,
+        next_step=policy.next_step(alert.event.category),
         signals=[Share(name=name, share=share) for name, share in made.items()],
         contributions=[] if judged is None else [Weight(turn=each.turn, weight=each.log_odds) for each in judged.turns],
         counterfactual=None if judged is None else counterfactual(judged),

@@ -38,12 +38,14 @@ export const alertCard = (alert, { pending = null, pick = null, actions = null, 
     : null;
   return el("article", { class: "alert-card", "data-kind": alert.severity },
     el("header", {}, mark(alert.severity), el("span", { class: "status" }, standing(alert, pending)), el("span", { class: "faint" }, `${ago(alert.fired_at)} ago`)),
-    el("p", { class: "reason" }, alert.reason),
+    el("p", { class: "reason" }, alert.sentence),
+    alert.next_step ? el("p", { class: "next-step" }, alert.next_step) : null,
     actions,
     pairs([
       ["Session", linked ? el("a", { href: sessionAddress(alert) }, alert.session_id) : null],
       ["App", alert.app_id],
       ["User", alert.user_id],
+      ["Category", alert.category],
       ["Cause", alert.cause],
       judged ? ["Probability", ratio(alert.probability)] : ["Score", ratio(alert.score)],
       ["Turn", String(alert.turn)],
@@ -53,7 +55,9 @@ export const alertCard = (alert, { pending = null, pick = null, actions = null, 
       ["Label", label],
       ["Trace", alert.trace_id ? el("code", {}, alert.trace_id) : null],
     ]),
-    part("Signals, share of what made the score", alert.signals?.length ? bars(alert.signals) : null),
-    part("What each turn added, in log-odds", alert.contributions?.length ? drawContributions(alert.contributions, alert.evidence ?? [], WIDTH) : null),
-    part("Counterfactual", typeof alert.counterfactual === "string" ? el("p", {}, alert.counterfactual) : null));
+    el("details", {}, el("summary", {}, "Why, in log-odds"),
+      el("p", {}, alert.reason),
+      part("Signals, share of what made the score", alert.signals?.length ? bars(alert.signals) : null),
+      part("What each turn added, in log-odds", alert.contributions?.length ? drawContributions(alert.contributions, alert.evidence ?? [], WIDTH) : null),
+      part("Counterfactual", typeof alert.counterfactual === "string" ? el("p", {}, alert.counterfactual) : null)));
 };

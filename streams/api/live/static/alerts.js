@@ -105,8 +105,8 @@ export class Alerts {
         const label = labelText(alert.label);
         setText(status, standing(alert, this.context.deeds.word(alert)) + (label ? `, ${label.split(" ")[0]}` : ""));
         setAttribute(status, "data-status", alert.status);
-        setText(reason, alert.reason);
-        setAttribute(reason, "title", alert.reason);
+        setText(reason, alert.sentence);
+        setAttribute(reason, "title", alert.sentence);
         setText(link, alert.session_id);
         setAttribute(link, "href", sessionAddress(alert));
         setText(app, alert.app_id);
@@ -119,7 +119,7 @@ export class Alerts {
   #order() {
     const { alerts, complete } = this.context.board;
     const rows = [...alerts.values()].filter((alert) => KINDS[this.kind](alert) &&
-      (!this.text || [alert.reason, alert.session_id, alert.app_id, alert.user_id].some((each) => each?.toLowerCase().includes(this.text))));
+      (!this.text || [alert.sentence, alert.session_id, alert.app_id, alert.user_id].some((each) => each?.toLowerCase().includes(this.text))));
     // The selected one leaves the queue when it is resolved: the next in line takes its place.
     const before = this.list.selectedIndex;
     this.list.set(rows.sort(inOrder));

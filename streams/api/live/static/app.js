@@ -125,7 +125,7 @@ const listenToBoard = () => context.board.subscribe((changed) => {
     const { fresh } = changed;
     if (fresh.length && performance.now() - spoken > SAY_AGAIN_MS) {
       spoken = performance.now();
-      context.say(fresh.length === 1 ? `New ${fresh[0].severity} alert: ${fresh[0].reason}` : `${several(fresh.length, "new alert")}`);
+      context.say(fresh.length === 1 ? `New ${fresh[0].severity} alert: ${fresh[0].sentence}` : `${several(fresh.length, "new alert")}`);
     }
   }
   if (changed.roles) badge("ill", ill(context.board.roles), "not ready");

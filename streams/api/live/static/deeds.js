@@ -39,7 +39,7 @@ export class Deeds {
         this.#send(alert, what, () => client.label(alert, right, reason.value.trim()));
       } },
       el("h2", { id: "label-title" }, `Label as a ${what}?`),
-      el("p", { class: "reason" }, alert.reason),
+      el("p", { class: "reason" }, alert.sentence),
       el("p", { class: "faint" }, "Back-tests and calibration measure by it. It cannot be taken back; a later label counts instead."),
       el("label", { for: "label-reason" }, "Reason (optional)"), reason,
       el("p", { class: "buttons" },
