@@ -28,7 +28,14 @@ class Either:
     of: "tuple[Where, ...]"
 
 
-Condition = str | int | float | None | tuple[int, int] | tuple[datetime, datetime] | tuple[str, ...] | Either
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """It is one of these points; the name that this stands under says nothing."""
+
+    of: Sequence[str]
+
+
+Condition = str | int | float | None | tuple[int, int] | tuple[datetime, datetime] | tuple[str, ...] | Either | Keys
 """What a payload field must be: equal to the value, inside the closed range `(low, high)`, or any of these strings.
 Refused: booleans, which Qdrant Edge takes for integers and would not find, and an empty tuple."""
 Where = Mapping[str, Condition]

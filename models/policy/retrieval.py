@@ -36,8 +36,6 @@ class RetrievalPolicy(PolicySection, frozen=True, kw_only=True):
     """Best turns that are read and ranked anew; 95 % of what answers questions is among them."""
     learned: bool = True
     """Whether turns are ranked anew by weights trained with the embedder, where it has some; else by the formula."""
-    session_sum_weight: Ratio = 0.1
-    """A session's score is that of its best turn plus this share of the sum over its turns."""
 
 
 class PromptPolicy(PolicySection, frozen=True, kw_only=True):

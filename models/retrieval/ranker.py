@@ -7,7 +7,6 @@ known answers (`turntide lab train ranker`); each embedder has its own. Signals 
 all turns of other languages, and then decide nothing.
 """
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
@@ -17,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.events.base import SessionName
+from models.policy.retrieval import RetrievalPolicy
 from models.retrieval.event_times import DayInterval, intervals
-from models.retrieval.fusion import Place, named_speakers
+from models.retrieval.fusion import Place, numbered
 from models.retrieval.lexical import asked_terms, terms
-from models.retrieval.traits import TurnTraits
+from models.retrieval.traits import TurnTraits, unpacked
 from models.retrieval.word_table import word_table
 from models.text.language import language_of
 from models.text.tables import PatternTables, read_table
+from models.text.words import fold_text, words_of
 
 _RE = PatternTables("forms", room="retrieval").section("question")
 _BEFORE, _BEHIND = 3, 2
@@ -45,7 +46,10 @@ class CandidateTurn(NamedTuple):
         role: Of who says it.
         said: Day on which it was said, an ordinal.
         event: Days that it tells of.
-        traits: Of its text.
+        traits: Of its text, packed.
+        carried: Its score by words and meaning with what its neighbours give (`fusion.carried`).
+        session_best: The best score of its session.
+        similarity: Its cosine to the question.
     """
 
     place: Place
@@ -53,21 +57,10 @@ class CandidateTurn(NamedTuple):
     role: str
     said: int
     event: DayInterval | None
-    traits: TurnTraits
-
-
-class StoreScores(NamedTuple):
-    """What the store's two rankings say.
-
-    Attributes:
-        found: Place → lexical and dense score together, of turns that a ranking has (`fusion.fuse`).
-        carried: Likewise with what neighbours give, of more turns (`fusion.carried`).
-        dense: Place → cosine, of the best.
-    """
-
-    found: Mapping[Place, float]
-    carried: Mapping[Place, float]
-    dense: Mapping[Place, float]
+    traits: str
+    carried: float = 0.0
+    session_best: float = 0.0
+    similarity: float = 0.0
 
 
 class RankedTurn(NamedTuple):
@@ -80,8 +73,7 @@ class RankedTurn(NamedTuple):
 
 SIGNALS: Final = (
     "carried", "session_best", "similarity", "similarity_beside", "coverage_talk", "word_to_word", "speaker",
-    "when_temporal", "when_temporal_run", "who_names", "near_date", "event_date", "previous_asks", "asks",
-    "first_person", "substance",
+    "when_temporal", "when_temporal_run", "who_names", "near_date", "event_date", "previous_asks", "asks", "substance",
 )  # fmt: skip
 """Columns of `signals`: `deploy/user-memory.md` says what each is."""
 
@@ -98,24 +90,22 @@ class _Runs:
     """
 
     def __init__(self, turns: Sequence[CandidateTurn]) -> None:
-        voices = [turn.speaker or turn.role for turn in turns]
-        alone = len(set(voices)) == 1
-        self._order = sorted(range(len(turns)), key=lambda row: turns[row].place)
-        starts, joined, last = [0], [False], self._order[0]
-        for at, row in enumerate(self._order[1:], 1):
-            (session, turn), (last_session, last_turn) = turns[row].place, turns[last].place
-            follows = session == last_session and turn == last_turn + 1
-            if alone or not follows or voices[row] != voices[last]:
-                starts.append(at)
-                joined.append(follows)
-            last = row
-        count = len(starts)
-        self._starts = starts
+        session, voice = (
+            numbered(turn.place[0] for turn in turns),
+            numbered(turn.speaker or turn.role for turn in turns),
+        )
+        number = np.array([turn.place[1] for turn in turns])
+        self._order = order = np.lexsort((number, session))
+        follows = (np.diff(session[order]) == 0) & (np.diff(number[order]) == 1)
+        begins = ~follows | (np.diff(voice[order]) != 0) | (not voice.any())
+        self._starts = np.append(0, np.flatnonzero(begins) + 1)
+        joined = np.append(False, follows[begins])
+        count = len(self._starts)
         self.of = np.empty(len(turns), dtype=np.intp)
-        self.of[self._order] = np.repeat(np.arange(count), np.diff([*starts, len(turns)]))
-        runs, after_one = np.arange(count), np.array(joined)
-        self.before = np.append(np.where(after_one, runs - 1, count), count)
-        self.after = np.append(np.where(np.append(after_one[1:], False), runs + 1, count), count)
+        self.of[order] = np.append(0, np.cumsum(begins))
+        runs = np.arange(count)
+        self.before = np.append(np.where(joined, runs - 1, count), count)
+        self.after = np.append(np.where(np.append(joined[1:], False), runs + 1, count), count)
 
     def most(self, values: Floats) -> Floats:
         """The largest of each run's turns, and 0 of the run that holds nothing, `(n_runs + 1, …)`."""
@@ -132,40 +122,34 @@ class _Runs:
         return whole[self.of]
 
 
-def signals(question: str, turns: Sequence[CandidateTurn], scores: StoreScores) -> Floats:
+def signals(question: str, turns: Sequence[CandidateTurn]) -> Floats:
     """Every signal of every candidate, at least one, shape `(n_turns, len(SIGNALS))`."""
-    runs = _Runs(turns)
-    speakers = {turn.speaker for turn in turns} - {""}
-    asked = named_speakers(question, speakers)
-    exact, soft = _matches(question, speakers, turns)
+    _, speakers, _, said, events, packed, carried, session_best, cosines = zip(*turns, strict=True)
+    traits, runs, names = unpacked(packed), _Runs(turns), set(speakers) - {""}
+    asked = named_speakers(question, names)
+    exact, soft = _matches(question, names, traits)
     holding = exact.sum(axis=0)
     rarity = np.log((len(turns) - holding + 0.5) / (holding + 0.5) + 1)
     share = rarity / (rarity.sum() or 1.0)
-    best = defaultdict[SessionName, float](float)
-    for (session, _), score in scores.found.items():
-        best[session] = max(score, best[session])
-    least = min(scores.dense.values(), default=0.0)
-    similarity = np.array([scores.dense.get(turn.place, least) for turn in turns]) - least
-    nearest = runs.most(similarity)
-    asks, has_question, temporal, first_person, names = np.array([turn.traits[:5] for turn in turns], np.float64).T
-    when = bool(_RE.WHEN.search(question))
-    lengths = np.array([len(turn.traits.terms) for turn in turns])
+    similarity = np.array(cosines) - min(cosines)
+    nearest, temporal = runs.most(similarity), traits.temporal.astype(np.float64)
+    when, days = bool(_RE.WHEN.search(question)), intervals(question, date.fromordinal(max(said)))
     columns = {
-        "carried": [scores.carried.get(turn.place, 0.0) for turn in turns],
-        "session_best": [best[turn.place[0]] for turn in turns],
+        "carried": carried,
+        "session_best": session_best,
         "similarity": similarity,
         "similarity_beside": (nearest[runs.before] + nearest[runs.after])[runs.of],
         "coverage_talk": runs.around(exact, _BEFORE, _BEHIND) @ share,
         "word_to_word": runs.around(soft, 1, 1) @ share,
-        "speaker": [0.5 if len(asked) != 1 else float(turn.speaker in asked) for turn in turns],
+        "speaker": [speaker in asked for speaker in speakers] if len(asked) == 1 else np.full(len(turns), 0.5),
         "when_temporal": temporal * when,
         "when_temporal_run": runs.around(temporal, 0, 0) * when,
-        "who_names": np.log1p(names) * bool(_RE.NAMES.search(question)),
-        **_dates(question, turns),
-        "previous_asks": runs.most(has_question)[runs.before][runs.of],
-        "asks": asks,
-        "first_person": first_person,
-        "substance": lengths / (lengths + _FEW_TERMS),
+        "who_names": np.log1p(traits.names, dtype=np.float64) * bool(_RE.NAMES.search(question)),
+        "near_date": _meet([DayInterval(day - _NEAR_DAYS, day) for day in said] if days else [None] * len(turns), days),
+        "event_date": _meet(events, days),
+        "previous_asks": runs.most(traits.has_question.astype(np.float64))[runs.before][runs.of],
+        "asks": traits.asks,
+        "substance": traits.lengths / (traits.lengths + _FEW_TERMS),
     }
     return np.column_stack([columns[name] for name in SIGNALS])
 
@@ -183,11 +167,9 @@ class Ranker:
         self._weights = np.array([weights.get(name, 0.0) for name in SIGNALS])
         self._list_penalty = list_penalty
 
-    def rank(
-        self, question: str, turns: Sequence[CandidateTurn], scores: StoreScores, top_k: int | None = None
-    ) -> list[RankedTurn]:
+    def rank(self, question: str, turns: Sequence[CandidateTurn], top_k: int | None = None) -> list[RankedTurn]:
         """The best of the candidates, or all of them, best first; of equal ones the first given."""
-        return self.weighed(question, turns, signals(question, turns, scores), top_k) if turns else []
+        return self.weighed(question, turns, signals(question, turns), top_k) if turns else []
 
     def weighed(
         self, question: str, turns: Sequence[CandidateTurn], values: Floats, top_k: int | None = None
@@ -195,12 +177,12 @@ class Ranker:
         """Likewise, of signals that are known already."""
         parts = (values - values.mean(axis=0)) * self._weights
         total = parts.sum(axis=1)
-        order = np.argsort(-total, kind="stable").tolist()
-        if _RE.LIST.search(question):
-            order = _spread(order, total, [turn.place[0] for turn in turns], self._list_penalty)
+        order = np.argsort(-total, kind="stable")
+        if self._list_penalty and _RE.LIST.search(question):
+            order = _spread(order, total, [turn.place[0] for turn in turns], self._list_penalty, top_k or _LISTED)
         return [
             RankedTurn(row, float(total[row]), dict(zip(SIGNALS, parts[row].tolist(), strict=True)))
-            for row in order[:top_k]
+            for row in order[:top_k].tolist()
         ]
 
 
@@ -211,46 +193,60 @@ def ranker_of(embedder: str) -> Ranker | None:
     return Ranker(weights) if weights else None
 
 
-def _matches(question: str, speakers: Iterable[str], turns: Sequence[CandidateTurn]) -> tuple[Floats, Floats]:
+def formula(policy: RetrievalPolicy) -> Ranker:
+    """Ranks where no weights are known: by `fusion` and the speaker that is named."""
+    return Ranker(
+        {"carried": 1.0, "session_best": policy.session_share, "speaker": policy.speaker_bonus}, list_penalty=0.0
+    )
+
+
+def named_speakers(query: str, speakers: Iterable[str]) -> set[str]:
+    """Speakers, folded, whom a question names. "John's dog" is John's."""
+    asked = f" {' '.join(words_of(fold_text(query)))} ".replace("'s ", " ")
+    return {speaker for speaker in speakers if speaker and f" {' '.join(words_of(speaker))} " in asked}
+
+
+def _matches(question: str, speakers: Iterable[str], traits: TurnTraits) -> tuple[Floats, Floats]:
     """Whether each turn has each term of the question, and how near its nearest one is, `(n_turns, n_terms)`."""
     names = {term for speaker in speakers for term in terms(speaker)}
     asked = [forms for forms in dict.fromkeys(asked_terms(question, language_of(question))) if forms[0] not in names]
-    table = word_table()
-    lengths = [len(turn.traits.terms) for turn in turns]
-    held = np.concatenate([turn.traits.terms for turn in turns])
-    rows = np.repeat(np.arange(len(turns)), lengths)
-    exact = np.zeros((len(turns), len(asked)))
-    soft = np.zeros_like(exact)
-    for column, term in ((column, term) for column, forms in enumerate(asked) for term in forms):
-        near, cosines = table.nearest(term)
-        if len(near):
-            found = np.minimum(np.searchsorted(near, held), len(near) - 1)
-            same = near[found] == held
-            np.maximum.at(soft[:, column], rows[same], cosines[found[same]])
-        exact[rows[held == term], column] = 1.0
-    return exact, np.maximum(exact, soft)
+    columns = [(column, term) for column, forms in enumerate(asked) for term in forms]
+    near = [word_table().nearest(term) for _, term in columns]
+    known = np.unique(np.concatenate([np.array([term for _, term in columns], np.uint32), *(ids for ids, _ in near)]))
+    # How near each known term is to each of the question's, and whether it is one; the last is of all others.
+    cosines = np.zeros((2, len(known) + 1, len(asked)))
+    for (column, term), (ids, likeness) in zip(columns, near, strict=True):
+        nearby = np.searchsorted(known, ids)
+        cosines[1, nearby, column] = np.maximum(cosines[1, nearby, column], likeness)
+        cosines[:, np.searchsorted(known, term), column] = 1.0
+    at = np.searchsorted(known, traits.terms)
+    held = np.append(known, 0)[at] == traits.terms
+    found = np.zeros((2, len(traits.lengths), len(asked)))
+    rows = np.repeat(np.arange(len(traits.lengths)), traits.lengths)[held]
+    for of in range(2):
+        np.maximum.at(found[of], rows, cosines[of, at[held]])
+    return found[0], found[1]
 
 
-def _dates(question: str, turns: Sequence[CandidateTurn]) -> dict[str, list[float]]:
-    """Whether turns were said in the days that the question names or soon after them, or tell of them."""
-    asked = intervals(question, date.fromordinal(max(turn.said for turn in turns)))
-
-    def meet(days: DayInterval | None) -> float:
-        return float(days is not None and any(days.overlaps(each) for each in asked))
-
-    return {
-        "near_date": [meet(DayInterval(turn.said - _NEAR_DAYS, turn.said)) for turn in turns],
-        "event_date": [meet(turn.event) for turn in turns],
-    }
+def _meet(days: Sequence[DayInterval | None], asked: Sequence[DayInterval]) -> Floats:
+    """1 where some days meet an interval that is asked for, else 0, `(n_turns,)`."""
+    met = np.zeros(len(days))
+    if asked:
+        met[:] = [each is not None and any(each.overlaps(other) for other in asked) for each in days]
+    return met
 
 
-def _spread(order: Sequence[int], total: Floats, sessions: Sequence[SessionName], penalty: float) -> list[int]:
+def _spread(
+    order: NDArray[np.intp], total: Floats, sessions: Sequence[SessionName], penalty: float, most: int
+) -> NDArray[np.intp]:
     """The best anew, one after the other: each loses with every turn of its session that is chosen already."""
-    step, chosen, left = penalty * float(total.std()), Counter[SessionName](), list(order[:_LISTED])
-    spread = []
-    while left:
-        row = max(left, key=lambda each: total[each] - step * chosen[sessions[each]])
-        left.remove(row)
-        chosen[sessions[row]] += 1
-        spread.append(row)
-    return [*spread, *order[_LISTED:]]
+    listed, step = order[:_LISTED], penalty * float(total.std())
+    left, of = total[listed], numbered(sessions[row] for row in listed.tolist())
+    spread = list[int]()
+    for _ in range(min(most, len(listed))):
+        spread.append(best := int(np.argmax(left)))
+        left[of == of[best]] -= step
+        left[best] = -np.inf
+    kept = np.ones(len(order), np.bool_)
+    kept[spread] = False
+    return np.concatenate([listed[spread], order[kept]])

@@ -3,12 +3,9 @@
 A turn without them, indexed by an earlier release, has them made when it is found.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from binascii import a2b_base64
 from collections.abc import Sequence
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -21,55 +18,51 @@ from models.text.words import fold_text
 
 _FORMS = PatternTables("forms", room="retrieval")
 _RE = _FORMS.section("turn")
-_TEMPORAL, _FIRST_PERSON = _FORMS.word_set("TEMPORAL"), _FORMS.word_set("FIRST_PERSON")
+_TEMPORAL = _FORMS.word_set("TEMPORAL")
 _YEARS = frozenset(map(str, range(1900, 2100)))
 _HEAD_CHARS = 4_000
 """A pasted page is looked at no further."""
 _MOST_NAMES = 255
-_FLAGS = 4
-_UNPACKED_FLAGS = [flags[::-1] for flags in product((False, True), repeat=_FLAGS)]
-"""By the number that they are packed as."""
 _TERM = np.dtype("<u4")
+_HEAD_BYTES = 2
+"""Flags, of which the fourth is no longer read, and the number of names; terms follow."""
 
 
 class TurnTraits(NamedTuple):
-    """What a turn's text is like.
+    """What the texts of turns are like, a column each.
 
     Attributes:
-        asks: Whether it ends with a question mark.
+        asks: Whether it ends with a question mark, shape `(n_turns,)`, as the next three.
         has_question: Whether it has one at all.
         temporal: Whether it has words of time.
-        first_person: Whether its speaker speaks of themselves.
         names: Proper names, as far as capitals show.
-        terms: Ids of its terms without the speaker's name, ascending, each once, shape `(n_terms,)`.
+        lengths: Terms of each.
+        terms: Ids of all terms without speakers' names, turn by turn, each once in a turn, shape `(lengths.sum(),)`.
     """
 
-    asks: bool
-    has_question: bool
-    temporal: bool
-    first_person: bool
-    names: int
+    asks: NDArray[np.bool_]
+    has_question: NDArray[np.bool_]
+    temporal: NDArray[np.bool_]
+    names: NDArray[np.uint8]
+    lengths: NDArray[np.intp]
     terms: NDArray[np.uint32]
 
-    def packed(self) -> str:
-        """As a text."""
-        flags = sum(flag << place for place, flag in enumerate(self[:_FLAGS]))
-        return b64encode(bytes((flags, self.names)) + self.terms.astype(_TERM).tobytes()).decode()
 
-    @classmethod
-    def unpacked(cls, text: str) -> TurnTraits:
-        """What was packed.
+def unpacked(packed: Sequence[str]) -> TurnTraits:
+    """Traits of turns, at least one, of what was packed.
 
-        >>> packed = traits_of("Anna: Did we meet Bob last week?").packed()
-        >>> TurnTraits.unpacked(packed)[:5]
-        (True, True, True, True, 1)
-        """
-        data = a2b_base64(text)
-        asks, has_question, temporal, first_person = _UNPACKED_FLAGS[data[0]]
-        return cls(asks, has_question, temporal, first_person, data[1], np.frombuffer(data, _TERM, -1, 2))
+    >>> traits = unpacked([packed_traits("Anna: Did we meet Bob last week?"), packed_traits("In Oslo.")])
+    >>> [each.tolist() for each in traits[:5]]
+    [[True, False], [True, False], [True, False], [1, 1], [4, 1]]
+    """
+    each = [a2b_base64(text) for text in packed]
+    flags, names = np.frombuffer(b"".join([data[:_HEAD_BYTES] for data in each]), np.uint8).reshape(-1, _HEAD_BYTES).T
+    terms = np.frombuffer(b"".join([data[_HEAD_BYTES:] for data in each]), _TERM)
+    lengths = (np.fromiter(map(len, each), np.intp, len(each)) - _HEAD_BYTES) // _TERM.itemsize
+    return TurnTraits(flags & 1 != 0, flags & 2 != 0, flags & 4 != 0, names, lengths, terms)
 
 
-def traits_of(content: str, words: Sequence[str] | None = None, language: str = ENGLISH) -> TurnTraits:
+def packed_traits(content: str, words: Sequence[str] | None = None, language: str = ENGLISH) -> str:
     """Traits of a text; `words` are what `words_in` gives of it, where they are known already.
 
     What is read by English words is not there in another language.
@@ -81,14 +74,11 @@ def traits_of(content: str, words: Sequence[str] | None = None, language: str = 
     elif named:
         words = words[len(words_in(named[0])) :]
     reads = language in {ENGLISH, UNDECIDED}
-    return TurnTraits(
-        asks=text.endswith("?"),
-        has_question="?" in text,
-        temporal=(reads and not _TEMPORAL.isdisjoint(words)) or not _YEARS.isdisjoint(words),
-        first_person=reads and not _FIRST_PERSON.isdisjoint(words),
-        names=min(len(_RE.NAME.findall(text)), _MOST_NAMES),
-        terms=np.array(sorted(set(terms_of(words, language))), dtype=_TERM),
-    )
+    temporal = (reads and not _TEMPORAL.isdisjoint(words)) or not _YEARS.isdisjoint(words)
+    flags = text.endswith("?") | ("?" in text) << 1 | temporal << 2
+    names = min(len(_RE.NAME.findall(text)), _MOST_NAMES)
+    terms = np.array(sorted(set(terms_of(words, language))), dtype=_TERM)
+    return b64encode(bytes((flags, names)) + terms.tobytes()).decode()
 
 
 def speaker_of(content: str) -> str:

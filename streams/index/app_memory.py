@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from models.entities import owner_of
 from models.events import AppMemoriesChanged, AppMemoryChanged, space_key
+from streams.index.between import ALWAYS, Between
 from streams.index.collections import MEMORIES, SPACES
 from streams.index.event_points import point_key
 from streams.index.hybrid_search import HybridSearch, Ranking
@@ -83,12 +84,13 @@ class AppMemoryIndex:
         mode: SearchMode = "hybrid",
         top_k: int = 5,
         shared: bool = False,
+        between: Between = ALWAYS,
     ) -> list[tuple[AppMemoryChanged, float]]:
-        """Memories of a space that answer the query, best first, each with its score.
+        """Memories of a space, made within a time, that answer the query, best first, each with its score.
 
         The score is BM25, the cosine, or both fused; comparable within one answer only.
         """
-        where = _of(app_id, user_id, shared=shared)
+        where = {**_of(app_id, user_id, shared=shared), **between.of("created_at")}
         return await self._search.events(MEMORIES, query, where, top_k, by=Ranking(mode))
 
     async def stats(self, app_id: str, user_id: str = "") -> AppMemoriesChanged | None:

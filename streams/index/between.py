@@ -33,6 +33,10 @@ class Between(NamedTuple):
             return {}
         return {"started_at": (ALWAYS.first, self.last), "ended_at": (self.first, ALWAYS.last)}
 
+    def of(self, field: str) -> Where:
+        """What a time in the payload must meet."""
+        return {} if self == ALWAYS else {field: (self.first, self.last)}
+
     def meets(self, first: datetime, last: datetime) -> bool:
         """Whether a span has a moment in it."""
         return first <= self.last and self.first <= last

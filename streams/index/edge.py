@@ -157,10 +157,8 @@ class EdgeStore(QdrantStore):
     async def _ranked(self, collection: str, query: Query, where: Where, top_k: int, fields: Fields) -> list[SearchHit]:
         return await self._call(lambda: self._open[collection].ranked(query, where, top_k, fields))
 
-    async def _scrolled(
-        self, collection: str, where: Where, limit: int, *, keys: Sequence[str] | None = None, by: str = ""
-    ) -> list[Payload]:
-        return await self._call(lambda: self._open[collection].scrolled(where, limit, keys=keys, by=by))
+    async def _scrolled(self, collection: str, where: Where, limit: int, *, by: str = "") -> list[Payload]:
+        return await self._call(lambda: self._open[collection].scrolled(where, limit, by))
 
     async def _counted(self, collection: str, where: Where) -> int:
         return await self._call(lambda: self._open[collection].count(where))

@@ -35,11 +35,11 @@ from qdrant_edge import (
     Modifier,
     OrderBy,
     PayloadSchemaType,
-    QueryRequest,
     RangeDateTime,
     RangeFloat,
     ScrollRequest,
     SearchParams,
+    SearchRequest,
     UpdateOperation,
 )
 from qdrant_edge import Point as EdgePoint
@@ -65,7 +65,15 @@ _MIB = 1024 * 1024
 SPARE_BYTES = 64 * _MIB
 """Free space below which nothing is written: more than a batch and the engine's own merging take."""
 _TERMS = rules.Terms(
-    FieldCondition, Filter, RangeFloat, RangeDateTime, MatchValue, MatchAny, IsNullCondition, EdgeSparseVector
+    FieldCondition,
+    Filter,
+    RangeFloat,
+    RangeDateTime,
+    MatchValue,
+    MatchAny,
+    IsNullCondition,
+    lambda ids: HasIdCondition(set(ids)),
+    EdgeSparseVector,
 )
 
 
@@ -207,9 +215,7 @@ class EdgeCollection:
         nearest = EdgeQuery.Nearest(_TERMS.vector(query), using=using)
         # No payload at all where the key is enough.
         payload = False if fields is not None and not fields else rules.selected(fields)
-        found = self._shard.query(
-            QueryRequest(limit=top_k, query=nearest, filter=within, params=params, with_payload=payload)
-        )
+        found = self._shard.search(SearchRequest(nearest, top_k, filter=within, params=params, with_payload=payload))
         if not found or found[0].payload is not None:
             return [rules.hit(point.payload or {}, point.score) for point in found]
         ids = [point.id for point in found]
@@ -229,13 +235,9 @@ class EdgeCollection:
         self._keys |= {record.id: str((record.payload or {})[rules.KEY_FIELD]) for record in read}
         return [self._keys[each] for each in ids]
 
-    def scrolled(self, where: Where, limit: int, *, keys: Sequence[str] | None = None, by: str = "") -> list[Payload]:
-        """Payloads of the matching points: of some keys, or with the highest `by` first."""
-        within = _filter(where)
-        if keys is not None:
-            ids = HasIdCondition({rules.point_id(key) for key in keys})
-            within = Filter(must=[ids, *_TERMS.conditions(where)])
-        order = OrderBy(by, Direction.Desc) if by else None
+    def scrolled(self, where: Where, limit: int, by: str) -> list[Payload]:
+        """Payloads of the matching points; with the highest `by` first, if that is given."""
+        within, order = _filter(where), OrderBy(by, Direction.Desc) if by else None
         records, _ = self._shard.scroll(ScrollRequest(limit=limit, filter=within, with_payload=True, order_by=order))
         return [record.payload or {} for record in records]
 

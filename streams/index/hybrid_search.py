@@ -1,4 +1,4 @@
-"""Hybrid search: turns, sessions and episodes by their words and by their meaning, within a scope.
+"""Hybrid search: turns and episodes by their words and by their meaning, within a scope.
 
 Both rankings come from the vector store, filtered by the scope, without payloads; `models.retrieval.fusion` makes one
 of them; only what is given back is read. That reading is filtered by the scope once more, so that a turn of somebody
@@ -9,26 +9,25 @@ whole app 19 ms, as both searches look at all turns.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from models.events import EpisodeCompressed, SessionName
+from models.events import EpisodeCompressed
 from models.policy.retrieval import RetrievalPolicy
 from models.retrieval import fusion
-from models.retrieval.fusion import CarriedTurn, Place
+from models.retrieval.fusion import Place
 from models.retrieval.lexical import query_vector
-from models.retrieval.ranker import CandidateTurn, Ranker, StoreScores, ranker_of
+from models.retrieval.ranker import CandidateTurn, formula, ranker_of
 from models.text.language import language_of
 from streams.index.between import ALWAYS, Between
 from streams.index.collections import EPISODES, TURNS, RememberedTurn, turn_key, turn_of_key
 from streams.index.event_points import Collection, Payload
 from streams.index.turn_traits import candidate_of
-from streams.ports import Condition, Embedder, SearchHit, VectorStore, Where
+from streams.ports import Condition, Embedder, Keys, Query, SearchHit, Vectors, VectorStore, Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +80,6 @@ class Scope:
 
 
 _Event = TypeVar("_Event", bound=Struct)
-_DENSE_TIMES = 4
-"""More cosines than are ranked by: the ranker looks at those of neighbours, too."""
 
 
 class Ranking(StrEnum):
@@ -98,7 +95,7 @@ class FoundTurn:
     """A turn with its score: the higher the better, comparable within one answer only.
 
     Attributes:
-        signals: What each signal of the ranker gave; together the score. Empty where the formula ranks.
+        signals: What each signal of the ranker gave; together the score.
     """
 
     turn: RememberedTurn
@@ -111,14 +108,10 @@ class TurnCandidates(NamedTuple):
 
     Attributes:
         turns: What the ranker looks at.
-        scores: What the store's rankings say.
-        formula: Scores by the formula alone.
         payloads: Of each.
     """
 
     turns: list[CandidateTurn]
-    scores: StoreScores
-    formula: list[float]
     payloads: list[Payload]
 
 
@@ -134,44 +127,34 @@ class HybridSearch:
         self._store = store
         self._embedder = embedder
         self._policy = policy or RetrievalPolicy()
-        self._ranker: Ranker | None = ranker_of(embedder.name) if self._policy.learned else None
+        learned = ranker_of(embedder.name) if self._policy.learned else None
+        self._ranker = learned or formula(self._policy)
 
     async def turns(self, query: str, scope: Scope, top_k: int) -> list[FoundTurn]:
         """Turns that answer the query, best first."""
         found = await self.candidates(query, scope, top_k)
-        if self._ranker is None:
-            bonuses = fusion.speaker_bonuses(query, [each.speaker for each in found.turns], self._policy.speaker_bonus)
-            scores = {row: score + bonus for row, (score, bonus) in enumerate(zip(found.formula, bonuses, strict=True))}
-            best = fusion.ranked(scores)[:top_k]
-            return [FoundTurn(TURNS.event_of(found.payloads[row]), score) for row, score in best]
         return [
             FoundTurn(TURNS.event_of(found.payloads[each.row]), each.score, each.contributions)
-            for each in self._ranker.rank(query, found.turns, found.scores, top_k)
+            for each in self._ranker.rank(query, found.turns, top_k)
         ]
 
     async def candidates(self, query: str, scope: Scope, top_k: int) -> TurnCandidates:
-        """Turns that may answer the query: at least `top_k`, and as many as are ranked anew."""
-        found, average, near = await self._scored(query, scope, top_k, dense_times=_DENSE_TIMES)
-        best = fusion.carried(found, average, self._policy)
-        read, wanted = list[tuple[CarriedTurn, Payload]](), max(top_k, self._policy.reranked)
+        """Turns that may answer the query: as many as are ranked anew, where there are so many, or `top_k`."""
+        where, vector = scope.turns(), await self._vector(query)
+        lexical, dense = await self._rankings(TURNS.name, query, vector, where, top_k)
+        best = fusion.carried(*fusion.fuse(_by_place(lexical), _by_place(dense), self._policy), self._policy)
+        wanted, found = max(top_k, self._policy.reranked), TurnCandidates([], [])
         # Some places beside a turn that was found are empty: a session has an end.
-        while (short := wanted - len(read)) > 0 and (part := list(islice(best, short + self._policy.neighbour_reach))):
-            keys = [turn_key(*each.place) for each in part]
-            payloads = await self._store.read(TURNS.name, keys, where=scope.turns())
-            read += [(each, payloads[key]) for each, key in zip(part, keys, strict=True) if key in payloads]
-        return TurnCandidates(
-            [candidate_of(each.place, payload) for each, payload in read],
-            StoreScores(found, {each.place: each.carried for each, _ in read}, near),
-            [each.lifted for each, _ in read],
-            [payload for _, payload in read],
-        )
-
-    async def sessions(self, query: str, scope: Scope, top_k: int) -> list[tuple[SessionName, float]]:
-        """Sessions that speak of the query, best first, each with its score."""
-        found, average, _ = await self._scored(query, scope, top_k)
-        carried = fusion.carried(found, average, self._policy)
-        of_turns = {each.place: each.carried for each in carried if each.place in found}
-        return fusion.ranked(fusion.of_sessions(of_turns, self._policy))[:top_k]
+        for first in range(0, len(best.of), wanted):
+            part = {turn_key(*place): (place, scores) for place, *scores in best.part(first, wanted)}
+            hits = {hit.key: hit for hit in await self._read(list(part), vector, where)}
+            for key, (place, scores) in part.items():
+                if hit := hits.get(key):
+                    found.turns.append(candidate_of(place, hit.payload, *scores, hit.score))
+                    found.payloads.append(hit.payload)
+            if len(found.turns) >= max(top_k, wanted // 2):
+                break
+        return found
 
     async def episodes(self, query: str, scope: Scope, top_k: int) -> list[tuple[EpisodeCompressed, float]]:
         """Episodes that speak of the query, best first, each with its fused score."""
@@ -201,48 +184,39 @@ class HybridSearch:
         by: Ranking = Ranking.HYBRID,
     ) -> list[tuple[str, float]]:
         """Keys of points that answer the query, best first, each with its score: fused, or that of the one ranking."""
-        lexical, dense = await self._rankings(collection, query, where, top_k, by=by)
+        vector = None if by is Ranking.KEYWORD else await self._vector(query)
+        words = "" if by is Ranking.SEMANTIC else query
+        lexical, dense = await self._rankings(collection, words, vector, where, top_k)
         if by is Ranking.HYBRID:
             lexical, _ = fusion.fuse(lexical, dense, self._policy)
         return fusion.ranked(dense if by is Ranking.SEMANTIC else lexical)[:top_k]
 
-    async def _scored(
-        self, query: str, scope: Scope, top_k: int, *, dense_times: int = 1
-    ) -> tuple[dict[Place, float], float, dict[Place, float]]:
-        """Scores of what a ranking has, of an average turn, and cosines: so many times as many as are ranked by."""
-        lexical, dense = await self._rankings(TURNS.name, query, scope.turns(), top_k, dense_times=dense_times)
-        near = _by_place(dense)
-        nearest = dict(islice(near.items(), max(self._policy.candidates, top_k)))
-        found, average = fusion.fuse(_by_place(lexical), nearest, self._policy)
-        return found, average, near
+    async def _vector(self, query: str) -> Vectors | None:
+        """What a query means, `(dim,)`; None: nothing that the embedder knows."""
+        # Embedded first, not meanwhile: threads that want the interpreter at once cost more than they save.
+        vector = (await asyncio.to_thread(self._embedder.embed_queries, [query]))[0]
+        return vector if vector.any() else None
 
     async def _rankings(
-        self,
-        collection: str,
-        query: str,
-        where: Where,
-        top_k: int,
-        *,
-        by: Ranking = Ranking.HYBRID,
-        dense_times: int = 1,
+        self, collection: str, words: str, vector: Vectors | None, where: Where, top_k: int
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """BM25 and cosines of the best points of each ranking, by key, best first; so many times as many cosines."""
+        """BM25 and cosines of the best points of each ranking, by key, best first."""
         most = max(self._policy.candidates, top_k)
-        words = near = None
-        if by is not Ranking.KEYWORD:
-            # Embedded first, not meanwhile: threads that want the interpreter at once cost more than they save.
-            vector = (await asyncio.to_thread(self._embedder.embed_queries, [query]))[0]
-            if vector.any():
-                near = self._store.search(collection, vector, where=where, top_k=most * dense_times, fields=())
-        if by is not Ranking.SEMANTIC:
-            asked = query_vector(query, language_of(query))
-            words = self._store.search(collection, asked, where=where, top_k=most, fields=())
-        lexical, dense = await asyncio.gather(_scores(words), _scores(near))
-        return lexical, dense
 
+        async def scores(asked: Query | None) -> dict[str, float]:
+            if asked is None:
+                return {}
+            hits = await self._store.search(collection, asked, where=where, top_k=most, fields=())
+            return {hit.key: hit.score for hit in hits}
 
-async def _scores(hits: Awaitable[Iterable[SearchHit]] | None) -> dict[str, float]:
-    return {} if hits is None else {hit.key: hit.score for hit in await hits}
+        return await asyncio.gather(scores(query_vector(words, language_of(words))), scores(vector))
+
+    async def _read(self, keys: Sequence[str], vector: Vectors | None, where: Where) -> list[SearchHit]:
+        """Turns by their keys, each with its cosine; those that are not there, or do not match, are missing."""
+        if vector is not None:
+            return await self._store.search(TURNS.name, vector, where={**where, "key": Keys(keys)}, top_k=len(keys))
+        found = await self._store.read(TURNS.name, keys, where=where)
+        return [SearchHit(key, 0.0, payload) for key, payload in found.items()]
 
 
 def _by_place(scores: Mapping[str, float]) -> dict[Place, float]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from models.errors import ConfigurationError
 from models.events.ids import named_id
 from models.retrieval.lexical import SparseVector
-from streams.ports import Condition, Either, PayloadValue, Point, Query, SearchHit, Where
+from streams.ports import Condition, Either, Keys, PayloadValue, Point, Query, SearchHit, Where
 
 KEY_FIELD = "_key"
 """Payload field with the readable key, since Qdrant takes only integers and UUIDs as ids."""
@@ -153,6 +153,7 @@ class Terms(NamedTuple):
     value: Callable[[str | int], Any]
     any_of: Callable[[list[str]], Any]
     null: Callable[[str], Any]
+    ids: Callable[[list[str]], Any]
     sparse: Callable[[list[int], list[float]], Any]
 
     def conditions(self, where: Where, below: tuple[str, int] | None = None) -> list[Any]:
@@ -174,16 +175,21 @@ class Terms(NamedTuple):
                 return self.null(field)
             case Either():
                 return self.filter(should=[self.filter(must=self.conditions(each)) for each in value.of])
-            case ():
-                raise ConfigurationError(f"filter on {field}: any of no values matches nothing; leave the search out")
+            case Keys():
+                return self.ids([point_id(key) for key in value.of])
             case float():
                 return self._within(field, value, value)
             case tuple():
-                if low_high := [each for each in value if not isinstance(each, str)]:
-                    return self._within(field, low_high[0], low_high[1])
-                return self.field(key=field, match=self.any_of([str(each) for each in value]))
+                return self._among(field, value)
             case _:
                 return self.field(key=field, match=self.value(value))
+
+    def _among(self, field: str, values: tuple[Any, ...]) -> Any:
+        if not values:
+            raise ConfigurationError(f"filter on {field}: any of no values matches nothing; leave the search out")
+        if isinstance(values[0], str):
+            return self.field(key=field, match=self.any_of(list(values)))
+        return self._within(field, *values)
 
     def _within(self, field: str, low: float | datetime, high: float | datetime) -> Any:
         if isinstance(low, datetime) and isinstance(high, datetime):

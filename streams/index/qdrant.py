@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
-from streams.ports import PayloadValue, Query, SearchHit, StoredPoint, Where
+from streams.ports import Keys, PayloadValue, Query, SearchHit, StoredPoint, Where
 
 Payload = dict[str, PayloadValue]
 Fields = Sequence[str] | None
@@ -39,7 +39,7 @@ class QdrantStore(ABC):
         """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""
         if not keys or await self._own(collection) is None:
             return {}
-        found = await self._scrolled(collection, where, len(keys), keys=keys)
+        found = await self._scrolled(collection, {**where, rules.KEY_FIELD: Keys(keys)}, len(keys))
         return {str(payload[rules.KEY_FIELD]): rules.given_payload(payload) for payload in found}
 
     async def latest(self, collection: str, *, where: Where, by: str, limit: int) -> list[Payload]:
@@ -86,10 +86,8 @@ class QdrantStore(ABC):
         """Best first."""
 
     @abstractmethod
-    async def _scrolled(
-        self, collection: str, where: Where, limit: int, *, keys: Sequence[str] | None = None, by: str = ""
-    ) -> list[Payload]:
-        """Payloads as they are stored: of some keys, or with the highest `by` first."""
+    async def _scrolled(self, collection: str, where: Where, limit: int, *, by: str = "") -> list[Payload]:
+        """Payloads as they are stored; with the highest `by` first, if that is given."""
 
     @abstractmethod
     async def _counted(self, collection: str, where: Where) -> int: ...

@@ -38,6 +38,7 @@ _TERMS = rules.Terms(
     lambda value: models.MatchValue(value=value),
     lambda values: models.MatchAny(any=values),
     lambda field: models.IsNullCondition(is_null=models.PayloadField(key=field)),
+    lambda ids: models.HasIdCondition(has_id=ids),
     lambda indices, values: models.SparseVector(indices=indices, values=values),
 )
 
@@ -143,14 +144,9 @@ class ServerStore(QdrantStore):
         )
         return [rules.hit(point.payload or {}, point.score) for point in found.points]
 
-    async def _scrolled(
-        self, collection: str, where: Where, limit: int, *, keys: Sequence[str] | None = None, by: str = ""
-    ) -> list[Payload]:
-        conditions = _TERMS.conditions(where)
-        if keys is not None:
-            conditions.append(models.HasIdCondition(has_id=[rules.point_id(key) for key in keys]))
+    async def _scrolled(self, collection: str, where: Where, limit: int, *, by: str = "") -> list[Payload]:
         order = models.OrderBy(key=by, direction=models.Direction.DESC) if by else None
-        within = models.Filter(must=conditions)
+        within = models.Filter(must=_TERMS.conditions(where))
         records, _ = await self._call(
             self._client.scroll, collection, scroll_filter=within, order_by=order, limit=limit
         )

@@ -7,7 +7,7 @@ from models.retrieval.event_times import DayInterval, event_interval
 from models.retrieval.fusion import Place
 from models.retrieval.lexical import terms_of, words_in
 from models.retrieval.ranker import CandidateTurn
-from models.retrieval.traits import TurnTraits, speaker_of, traits_of
+from models.retrieval.traits import packed_traits, speaker_of
 from models.text.language import language_of
 from streams.index.between import EPOCH_DAY
 from streams.index.collections import TURNS
@@ -30,14 +30,14 @@ def _trait_fields(turn: Turn, words: Sequence[str], language: str) -> Payload:
     """`traits`, and `told_from` and `told_to`: the days since 1970 that the turn tells of; None if it tells of none."""
     told = event_interval(turn.content, turn.timestamp.date(), words)
     return {
-        "traits": traits_of(turn.content, words, language).packed(),
+        "traits": packed_traits(turn.content, words, language),
         "told_from": told and told.first - EPOCH_DAY,
         "told_to": told and told.last - EPOCH_DAY,
     }
 
 
-def candidate_of(place: Place, payload: Payload) -> CandidateTurn:
-    """What the ranker looks at, of a point of a turn; of one without these fields it is made of the text."""
+def candidate_of(place: Place, payload: Payload, *scores: float) -> CandidateTurn:
+    """What the ranker looks at, of a point of a turn and its scores; without these fields it is made of the text."""
     if not payload.get("traits"):
         turn = TURNS.event_of(payload)
         payload = {**payload, **_trait_fields(turn, words_in(turn.content), language_of(turn.content))}
@@ -48,5 +48,6 @@ def candidate_of(place: Place, payload: Payload) -> CandidateTurn:
         str(payload["role"]),
         int(payload.get("event_time_ms") or 0) // _DAY_MS + EPOCH_DAY,
         DayInterval(first + EPOCH_DAY, last + EPOCH_DAY) if isinstance(first, int) and isinstance(last, int) else None,
-        TurnTraits.unpacked(str(payload["traits"])),
+        str(payload["traits"]),
+        *scores,
     )

@@ -1,5 +1,6 @@
 """Memories of apps, on Qdrant Edge and on the server's client: whose they are, who reads them, how they are found."""
 
+from datetime import timedelta
 from typing import Literal
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from models.events import AppMemoryChanged
 from streams.api.assembly import ScopedStore
 from streams.index.app_memory import AppMemoryIndex
+from streams.index.between import ALWAYS, Between
 from streams.index.collections import MEMORIES
 from streams.ports import VectorStore
 from tests.support.apps_indexed import NOW, asked_by, gone, memory, stats
@@ -127,6 +129,19 @@ async def test_memories_are_found(
 
     assert sorted(expected) == sorted(each.memory_id for each, score in found if score > 0.1)
     assert sorted((score for _, score in found), reverse=True) == [score for _, score in found]
+
+
+@pytest.mark.parametrize(
+    ("between", "expected"),
+    [(Between(NOW), [1, 2]), (Between(NOW + timedelta(days=1)), [2]), (Between(last=NOW), [1]), (ALWAYS, [1, 2])],
+)
+async def test_memories_of_a_time_are_found(apps: AppMemoryIndex, between: Between, expected: list[int]) -> None:
+    """By when they were made, both ends inside."""
+    made = [memory(n, "Harbour of boats", created_at=NOW + timedelta(days=n)) for n in range(2)]
+    await index(apps, *made)
+    found = await apps.find("a", "", "boats", between=between)
+
+    assert sorted(each.memory_id for each, _ in found) == expected
 
 
 async def test_the_standing_is_the_last_one(apps: AppMemoryIndex) -> None:

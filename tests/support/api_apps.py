@@ -24,6 +24,7 @@ from models.events.topics import COMMANDS
 from models.text.words import fold_text, words_of
 from streams.erase.record import KafkaEraseRequests
 from streams.index.app_memory import AppMemoryIndex, SearchMode
+from streams.index.between import ALWAYS, Between
 from streams.index.collections import MEMORIES, SPACES
 
 AT = datetime(2025, 10, 10, 14, 30, tzinfo=UTC)
@@ -89,6 +90,7 @@ class Apps(AppMemoryIndex):
         mode: SearchMode = "hybrid",
         top_k: int = 5,
         shared: bool = False,
+        between: Between = ALWAYS,
     ) -> list[tuple[AppMemoryChanged, float]]:
         """By shared words; the mode is the score's decimals."""
         assert not shared
@@ -96,6 +98,7 @@ class Apps(AppMemoryIndex):
         scored = [
             (each, len(wanted & set(words_of(fold_text(each.content)))) + len(mode) / 100)
             for each in await self.memories(app_id, user_id)
+            if between.meets(each.created_at, each.created_at)
         ]
         return sorted((each for each in scored if each[1] >= 1), key=lambda pair: -pair[1])[:top_k]
 

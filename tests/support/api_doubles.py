@@ -188,7 +188,11 @@ class Search(HybridSearch):
         for session, memory in self.turns_of.items():
             if scope.session_id in {None, session.session_id}:
                 found += await memory.last_turns(session, 100)
-        mine = [turn for turn in found if scope.user_id in {None, turn.user_id}]
+        mine = [
+            turn
+            for turn in found
+            if scope.user_id in {None, turn.user_id} and scope.between.meets(turn.timestamp, turn.timestamp)
+        ]
         hits = [FoundTurn(turn, _overlap(query, turn.content)) for turn in mine]
         return sorted((hit for hit in hits if hit.score > 0), key=lambda hit: -hit.score)[:top_k]
 

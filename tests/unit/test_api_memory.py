@@ -146,6 +146,7 @@ async def test_a_context_is_filled_with_what_was_said_of_it(client: httpx.AsyncC
     found = await posted(client, "/v1/context", **question)
     tight = await posted(client, "/v1/context", **question, token_budget=64)
     again = await posted(client, "/v1/context", **question, session_id="j")
+    day = await posted(client, "/v1/context", **question, **{"from": "2026-03-01", "to": "2026-03-02"})
 
     said_before = found["prompt"].partition("## Said Before\n")[2].partition("\n\n")[0].splitlines()
     assert [
@@ -161,6 +162,7 @@ async def test_a_context_is_filled_with_what_was_said_of_it(client: httpx.AsyncC
     assert (found["left_out"]["found"], tight["tokens"] <= 64, tight["left_out"]["found"]) == (0, True, 2)
     assert [turn["session_id"] for turn in again["recent"]] == ["j"]
     assert [hit["turn"]["session_id"] for hit in again["found"]] == ["k", "k"]
+    assert [hit["turn"]["session_id"] for hit in day["found"]] == ["j"]
 
 
 async def test_a_context_has_the_facts_that_are_asked_for_first(client: httpx.AsyncClient, served: Served) -> None:

@@ -39,8 +39,13 @@ VIEWS = {
 }
 """View → the table that it is of, where it has another name."""
 IDS = {"session_id", "user_id", "app_id"}
-KEPT = {"overview": {"kind", "summarised_by"}, "topics": {"place"}, "memory": {"layer"}, "drift": {"mode", "model"}}
-"""Job → what it keeps of a day as text beside ids: names of the product's own."""
+KEPT = {
+    "overview": {"kind", "summarised_by", "unread"},
+    "topics": {"place"},
+    "memory": {"layer"},
+    "drift": {"mode", "model"},
+}
+"""Job → what it keeps of a day as text beside ids: names and codes of the product's own."""
 NOT_DRAWN = {
     "Alerts per 1,000 sessions by day", "Topics by day", "Campaigns by day", "Day by day", "Probability and outcome",
 }  # fmt: skip

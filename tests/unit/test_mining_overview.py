@@ -29,6 +29,7 @@ COLUMNS = {
     "labels": 0,
     "right_labels": 0,
     "peak_risk": 0.1,
+    "unread": None,
 }
 
 
@@ -37,7 +38,7 @@ def sessions(*rows: dict[str, Any]) -> pl.DataFrame:
     plain = {"day": DAY, "app_id": "support", "turns": 4, "user_turns": 2, "json_bytes": 1_000, **COLUMNS}
     return pl.DataFrame(
         [{"session_id": f"s-{n}", "user_id": f"u-{n}", **plain, **row} for n, row in enumerate(rows)],
-        schema_overrides={"peak_risk": pl.Float64},
+        schema_overrides={"peak_risk": pl.Float64, "unread": pl.String},
     )
 
 
@@ -128,6 +129,20 @@ def test_one_critical_session_of_six_is_counted_and_what_is_hidden_is_said() -> 
 
 def _told(figure: Figure) -> tuple[float | None, bool]:
     return figure.value, figure.hidden
+
+
+def test_turns_in_languages_that_are_not_read_are_told_by_language() -> None:
+    """Of all turns of users; sessions of which nothing is known, and those that are read whole, have none."""
+    rows: list[dict[str, Any]] = [
+        {},
+        {"unread": "{}"},
+        {"unread": '{"es":2,"fr":1}', "user_turns": 4},
+        {"unread": '{"es":2}'},
+    ]
+    found = tables.unread_languages(sessions(*rows))
+
+    assert found.rows() == [("es", 2, 2, 4, 0.4), ("fr", 1, 1, 1, 0.1)]
+    assert tables.unread_languages(sessions({})).is_empty()
 
 
 def test_planted_week_is_counted(

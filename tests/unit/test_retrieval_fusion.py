@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 from models.events import SessionName
 from models.policy.retrieval import RetrievalPolicy
 from models.retrieval import fusion
-from models.retrieval.fusion import Place, fuse, of_sessions, ranked, speaker_bonuses
+from models.retrieval.fusion import Place, fuse, ranked
 from models.retrieval.lexical import AVERAGE_TERMS, K1, asked_terms, date_words, document_vector, query_vector, terms
 from models.retrieval.lexical import B as LENGTH_SHARE
-from models.retrieval.traits import speaker_of, traits_of
+from models.retrieval.ranker import CandidateTurn, formula
+from models.retrieval.traits import packed_traits, speaker_of, unpacked
 from tests.support.data_files import data_file
 
 POLICY = RetrievalPolicy()
 NO_NEIGHBOURS = RetrievalPolicy(neighbour_reach=0)
 
-A, B, CLEAR, FAINT, MORE = (SessionName("app", each) for each in ("a", "b", "clear", "faint", "more"))
+A, B, CLEAR = (SessionName("app", each) for each in ("a", "b", "clear"))
 sessions = st.builds(SessionName, st.sampled_from(["app", "other"]), st.sampled_from(["a", "b", "a_1"]))
 places = st.tuples(sessions, st.integers(0, 30))
 bm25 = st.dictionaries(places, st.floats(0.01, 50), max_size=40)
@@ -28,7 +29,13 @@ cosines = st.dictionaries(places, st.floats(-1, 1), max_size=40)
 
 def carried(found: dict[Place, float], average: float, policy: RetrievalPolicy) -> dict[Place, float]:
     """Scores with what neighbours give."""
-    return {each.place: each.carried for each in fusion.carried(found, average, policy)}
+    return {place: score for place, score, _ in fusion.carried(found, average, policy).part(0, 10_000)}
+
+
+def lifted(found: dict[Place, float], policy: RetrievalPolicy) -> list[tuple[Place, float, float]]:
+    """Places, best first, each with its score and that with the share of its session."""
+    turns = fusion.carried(found, 0.0, policy).part(0, 10_000)
+    return [(place, score, score + policy.session_share * best) for place, score, best in turns]
 
 
 def test_both_rankings_count() -> None:
@@ -63,13 +70,6 @@ def test_first_turns_do_not_lose_for_standing_first() -> None:
     assert scores[A, 0] == 1.0 + 4.0 * 0.9375
     assert scores[A, 1] == 0.5 + 4.0 * 0.4375
     assert scores[A, 50] == 1.0
-
-
-def test_a_session_has_its_best_turn_and_a_share_of_all() -> None:
-    """One clear answer beats many faint ones; of two with the same best, the one with more of it wins."""
-    scores = of_sessions({(CLEAR, 1): 5.0, (FAINT, 1): 1.0, (FAINT, 2): 1.0, (MORE, 1): 5.0, (MORE, 9): 1.0}, POLICY)
-
-    assert scores == {CLEAR: 5.5, FAINT: pytest.approx(1.2), MORE: pytest.approx(5.6)}
 
 
 @given(bm25, cosines)
@@ -112,7 +112,7 @@ def test_a_turn_is_lifted_by_the_best_of_its_session() -> None:
     policy = RetrievalPolicy(session_share=0.5, neighbour_reach=1)
     found: dict[Place, float] = {(A, 1): 4.0, (B, 0): 3.0, (CLEAR, 9): -1.0}
 
-    assert [(place, lifted) for place, _, lifted in fusion.carried(found, 0.0, policy)] == [
+    assert [(place, score) for place, _, score in lifted(found, policy)] == [
         ((A, 1), 6.0), ((B, 0), 4.5), ((A, 0), 4.0), ((A, 2), 4.0), ((B, 1), 3.0),
         ((CLEAR, 8), -0.5), ((CLEAR, 10), -0.5), ((CLEAR, 9), -1.0),
     ]  # fmt: skip
@@ -121,7 +121,7 @@ def test_a_turn_is_lifted_by_the_best_of_its_session() -> None:
 @given(found=bm25)
 def test_lifting_keeps_the_order_within_a_session(found: dict[Place, float]) -> None:
     """All turns of a session get the same."""
-    gained = {(place[0], round(lifted - own, 6)) for place, own, lifted in fusion.carried(found, 0.0, POLICY)}
+    gained = {(place[0], round(score - own, 6)) for place, own, score in lifted(found, POLICY)}
 
     assert len(gained) == len({session for session, _ in found})
 
@@ -132,13 +132,14 @@ def test_a_speaker_stands_before_a_colon(content: str, speaker: str) -> None:
     assert speaker_of(content) == speaker
 
 
-SAID = ["Anna: I like tea.", "John: I like tea too.", "Tea for me."]
-
-
 @pytest.mark.parametrize(("query", "bonuses"), data_file("speakers")["asked"])
 def test_turns_of_the_one_who_is_named_are_lifted(query: str, bonuses: list[float]) -> None:
-    """Of one speaker only; a question about two is about both."""
-    assert speaker_bonuses(query, [speaker_of(each) for each in SAID], 1.5) == bonuses
+    """By the formula, of one speaker only; a question about two is about both."""
+    said = ["Anna: I like tea.", "John: I like tea too.", "Tea for me."]
+    turns = [CandidateTurn((A, 9 * n), speaker_of(each), "", 1, None, packed_traits("")) for n, each in enumerate(said)]
+    scores = {each.row: each.score for each in formula(POLICY).rank(query, turns)}
+
+    assert [round(scores[row] - min(scores.values()), 6) for row in range(3)] == bonuses
 
 
 LONGEST_TURN = 256 * 1024
@@ -175,9 +176,10 @@ def test_forms_of_a_word_are_one_term_in_its_language(language: str, said: str, 
 
 def test_signals_of_english_words_are_neutral_elsewhere() -> None:
     """`me` and `may` are words of other languages, too; a question mark is one everywhere."""
-    spanish = traits_of("Nos vemos. ¿Me llevas a la next may?", language="es")
+    said = "Nos vemos. ¿Me llevas a la next may?"
+    traits = unpacked([packed_traits(said, language=language) for language in ("es", "en")])
 
-    assert (spanish.asks, spanish.first_person, spanish.temporal) == (True, False, False)
+    assert (traits.asks.tolist(), traits.temporal.tolist()) == ([True, True], [False, True])
 
 
 def test_text_without_spaces_is_cut_into_pairs() -> None:

@@ -10,7 +10,7 @@ from qdrant_client import AsyncQdrantClient
 
 from models.events import EpisodeCompressed, SessionName, Turn
 from models.retrieval.lexical import terms
-from models.retrieval.traits import traits_of
+from models.retrieval.traits import packed_traits
 from models.text.language import language_of
 from streams.index.between import Between
 from streams.index.collections import TURNS
@@ -111,7 +111,7 @@ def test_words_are_cut_once_and_are_the_same(content: str) -> None:
         words.values.tolist(),
     )
     assert {*terms("7 July 2023")} <= {*words.indices.tolist()}
-    assert point.payload["traits"] == traits_of(content, language=language_of(content)).packed()
+    assert point.payload["traits"] == packed_traits(content, language=language_of(content))
 
 
 async def test_dates_find_what_was_said_then(memory: Searched) -> None:
@@ -144,8 +144,6 @@ async def test_a_scope_holds(memory: Searched, scope: Scope, expected: set[tuple
     )
 
     assert set(await memory.found("boat harbour", scope, 10)) == expected
-    found = await memory.search.sessions("boat harbour", scope, 10)
-    assert {session.session_id for session, _ in found} == {s for s, _ in expected}
 
 
 async def test_neighbours_are_of_the_same_app(memory: Searched) -> None:
@@ -153,10 +151,8 @@ async def test_neighbours_are_of_the_same_app(memory: Searched) -> None:
     both = Scope(app_ids=("app", "second"))
     await memory.index(turn(4, "The boat lies in the harbour."), turn(5, "Something of the others", app="second"))
     found = await memory.search.turns("boat harbour", both, 10)
-    sessions = await memory.search.sessions("boat harbour", both, 10)
 
     assert [(each.turn.app_id, each.turn.turn) for each in found if each.score > 0][:1] == [("app", 4)]
-    assert sessions[0][0] == SessionName("app", "s")
     await memory.index(turn(4, "Nothing of boats", app="second"))
     again = await memory.search.turns("boat harbour", both, 1)
     assert [(each.turn.app_id, each.turn.content) for each in again] == [("app", "The boat lies in the harbour.")]
@@ -176,14 +172,6 @@ async def test_the_speaker_that_is_named_comes_first(memory: Searched) -> None:
 
     assert (await memory.found("What is John's favourite drink?"))[0] == ("s1", 1)
     assert (await memory.found("What is Mary's favourite drink?"))[0] == ("s0", 0)
-
-
-async def test_sessions_are_ranked_by_what_they_say(memory: Searched) -> None:
-    """The session that speaks of it is first, however short it is."""
-    idle = [turn(n, SUBJECTS[n % 4], session="idle") for n in range(12)]
-    await memory.index(*idle, turn(0, "The telescope arrived.", session="sky"))
-
-    assert (await memory.search.sessions("telescope", ANN, 2))[0][0].session_id == "sky"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from datetime import date
 from typing import NamedTuple
 
 import ibis
+import msgspec
 import polars as pl
 
 from jobs.analyse.mining.coverage import ABOUT, COUNTED, PartialShare, part_of, smaller_side
@@ -40,7 +41,7 @@ def heavy(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, ibis.Table]:
 
 def _sessions(tables: Tables) -> ibis.Table:
     turns, points, alerts = tables["turns"], tables["risk_points"], tables["alert_changes"]
-    labels, controls = tables["alert_labels"], tables["controls"]
+    labels, controls, profiles = tables["alert_labels"], tables["controls"], tables["profiles"]
     said = turns.group_by("day", "session_id").agg(
         user_id=turns.user_id.min(),
         app_id=turns.app_id.min(),
@@ -62,8 +63,10 @@ def _sessions(tables: Tables) -> ibis.Table:
     )
     judged = controls.filter(controls["type"] == "turns_judged")
     judged = judged.group_by("session_id").agg(judgements=judged.count(), judge_ms=judged.elapsed_ms.sum())
+    # A session has one profile.
+    unread = profiles.group_by("session_id").agg(unread=profiles.unsupported.cast("string").max())
     counts = [name for other in (risks, raised, unanswered, labelled, judged) for name in other.columns]
-    whole = beside(said, risks, raised, unanswered, labelled, judged)
+    whole = beside(said, risks, raised, unanswered, labelled, judged, unread)
     return whole.mutate(
         **{name: whole[name].fill_null(0).cast("int64") for name in counts if name not in {"session_id", "peak_risk"}}
     )
@@ -91,6 +94,7 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
             "days": counted_by(sessions, "day").sort("day"),
             **({"hours": counted_by(sessions, "hour").sort("hour")} if asked.period.days == 1 else {}),
             "apps": counted_by(sessions, "app_id").sort("sessions", "app_id", descending=[True, False]),
+            "languages": unread_languages(sessions),
             "summaries": _by_summariser(frames["summaries"]),
         },
         notes=_notes(sessions),
@@ -152,6 +156,24 @@ def counted_by(sessions: pl.DataFrame, by: str) -> pl.DataFrame:
     )
 
 
+def unread_languages(sessions: pl.DataFrame) -> pl.DataFrame:
+    """Turns of users that no rule reads and no scorer, by language: `turns`, and `share_ratio` of all of users."""
+    told = sessions.filter(pl.col("unread").fill_null("{}") != "{}").select("session_id", "user_id", "unread")
+    rows = [
+        {"session_id": session, "user_id": user, "language": language, "turns": turns}
+        for session, user, unread in told.iter_rows()
+        for language, turns in msgspec.json.decode(unread, type=dict[str, int]).items()
+    ]
+    schema = {"session_id": pl.String, "user_id": pl.String, "language": pl.String, "turns": pl.Int64}
+    return (
+        pl.DataFrame(rows, schema)
+        .group_by("language")
+        .agg(*COUNTED, pl.col("turns").sum())
+        .with_columns(share_ratio=pl.col("turns") / max(_sum(sessions, "user_turns"), 1))
+        .sort("turns", "language", descending=[True, False])
+    )
+
+
 def _by_summariser(summaries: pl.DataFrame) -> pl.DataFrame:
     return (
         summaries.group_by("summarised_by")
@@ -189,6 +211,12 @@ def _figures(frames: Frames, risk: float) -> list[Figure]:
         figure("users", sessions["user_id"].n_unique(), sessions),
         figure("turns", turns, sessions),
         figure("user_turns", _sum(sessions, "user_turns"), sessions),
+        figure(
+            "unread_turns_ratio",
+            _per(_sum(unread_languages(sessions), "turns"), _sum(sessions, "user_turns")),
+            sessions,
+            part=part_of(sessions, pl.col("unread").fill_null("{}") != "{}"),
+        ),
         figure("turns_as_json_mb", size / _MEGABYTE, sessions),
         figure("json_bytes_per_turn", _per(size, turns), sessions),
         figure("at_risk_ratio", _per(risky.height, sessions.height), risky, part=part_of(sessions, at_risk), risk=risk),
@@ -305,4 +333,4 @@ def _changed(
     )
 
 
-JOB = mining_job("overview", version=2, heavy=heavy, find=find)
+JOB = mining_job("overview", version=3, heavy=heavy, find=find)

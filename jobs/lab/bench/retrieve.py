@@ -9,6 +9,7 @@ import gc
 import os
 import random
 import re
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
@@ -16,7 +17,7 @@ from functools import partial
 from itertools import count, cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import httpx
@@ -30,7 +31,7 @@ from jobs.lab.bench.folds import TurnTraffic, paced, producing, send
 from jobs.lab.bench.http_load import StoreServer, time_http
 from jobs.lab.bench.measuring import BenchFailed, Figures, asked_ms, cpu_s, own_environment, say, spread_ms
 from jobs.lab.bench.roles import running
-from jobs.lab.eval.user_index import folded_user, index_user
+from jobs.lab.eval.user_index import folded_user, index_user, own_store
 from jobs.operate.topics import apply_topics
 from models.events import Role, Turn
 from models.events.user import UserOutput
@@ -39,7 +40,9 @@ from streams.api.assembly import memory_api
 from streams.api.users.messages import AssembleContext, Retrieve, SearchMemory
 from streams.api.users.reading import MemoryReader
 from streams.http.security import Caller, reading_for
+from streams.index.collections import TURNS
 from streams.index.edge import EdgeStore
+from streams.index.hybrid_search import HybridSearch, Ranking, Scope
 from streams.ports import Embedder, VectorStore
 from streams.settings import Settings, load_settings
 from streams.settings.http import HttpSettings
@@ -90,9 +93,13 @@ class Corpus:
 
     def user(self, number: int) -> tuple[list[Turn], list[UserOutput]]:
         """Turns of the user of this number, and the fold's outputs; requests are answered at once, extractively."""
-        rng = random.Random(f"{self._seed}/{number}")  # noqa: S311 - repeatable, not secret
-        turns, first = [self._turn(rng, number, n) for n in range(TURNS_EACH)], number * TURNS_EACH
+        turns, first = self.turns(number), number * TURNS_EACH
         return turns, list(folded_user(turns, self._policy, first_turn=first, first_offset=2 * first + 1))
+
+    def turns(self, number: int, count: int = TURNS_EACH) -> list[Turn]:
+        """So many turns of the user of this number."""
+        rng = random.Random(f"{self._seed}/{number}")  # noqa: S311 - repeatable, not secret
+        return [self._turn(rng, number, n) for n in range(count)]
 
     def questions(self, users: int) -> Iterator[CorpusQuestion]:
         """Questions without end, to users chosen at random; each of words like those of a turn."""
@@ -160,15 +167,25 @@ _ASKED: Mapping[str, tuple[Callable[..., Awaitable[Any]], Callable[..., Any], st
     "/v1/search": (MemoryReader.search, SearchMemory, "turns"),
 }
 """Route → its work without HTTP, the request, and the part that an answer must not lack."""
-QUICK = {"memories": 5_000, "rate": 50.0, "seconds": 3.0, "asked": 100}
+ONE_USER_TURNS = 10_000
+_AT_ONCE = 500
+_TOP = 10
+QUICK = {"memories": 5_000, "rate": 50.0, "seconds": 3.0, "asked": 100, "searched": ("wordllama",)}
 
 
 async def measure(
-    *, memories: int = 100_000, rate: float = 200.0, seconds: float = 30.0, asked: int = 1_000, end_to_end: bool = False
+    *,
+    memories: int = 100_000,
+    rate: float = 200.0,
+    seconds: float = 30.0,
+    asked: int = 1_000,
+    end_to_end: bool = False,
+    searched: Sequence[str] = ("wordllama", "e5"),
 ) -> Figures:
     """Measure everything: each route at so many requests a second, and so many questions inside the process.
 
-    End to end, roles are started too, on a Kafka of their own.
+    End to end, roles are started too, on a Kafka of their own. Embedders that are `searched` by look for turns of a
+    user who said `ONE_USER_TURNS`.
     """
     with own_environment() if end_to_end else nullcontext() as environment, TemporaryDirectory() as folder:
         kafka = {"bootstrap": environment.bootstrap} if environment else {}
@@ -182,6 +199,8 @@ async def measure(
             await store.close()
         fill_s = perf_counter() - began_s
         questions = list(islice(corpus.questions(users), _QUESTIONS))
+        say(f"asking one user's {ONE_USER_TURNS:,} turns")
+        of_one_user = {name: await _of_one_user(settings, name, corpus, questions[:asked]) for name in searched}
         say("asking inside the process")
         inside = await _inside(settings, questions, asked)
         routes = await _over_http(settings, questions, rate=rate, seconds=seconds)
@@ -198,8 +217,46 @@ async def measure(
             {**route, "inside": inside[path], "ratio_p99": route["p99_ms"] / inside[path]["p99_ms"]}
             for path, route in routes.items()
         ],
+        "one_user": of_one_user,
         "end_to_end": last,
         "load_average_at_end": os.getloadavg()[0],
+    }
+
+
+async def _of_one_user(
+    settings: Settings, embedder: str, corpus: Corpus, questions: Sequence[CorpusQuestion]
+) -> Figures:
+    """Milliseconds of hybrid search over a user's turns, of BM25 alone beside it, each question asked of both in turn.
+
+    `cpu_ms` is of all threads; `times_bm25` says how many times as long the median takes.
+    """
+    changed = settings.vectors.model_copy(update={"embedder": embedder})
+    embeds, turns = embedder_of(settings.model_copy(update={"vectors": changed})), corpus.turns(0, ONE_USER_TURNS)
+    times_ms, cpus_s = defaultdict[str, list[float]](list), defaultdict[str, float](float)
+    async with own_store(embeds) as store:
+        for first in range(0, len(turns), _AT_ONCE):
+            await index_user(store, embeds, turns[first : first + _AT_ONCE], [], first)
+        search, scope = HybridSearch(store, embeds), Scope((app_of(0),), user_of(0))
+        ways: Mapping[str, Callable[[str], Awaitable[object]]] = {
+            "bm25": lambda query: search.events(TURNS, query, scope.turns(), _TOP, by=Ranking.KEYWORD),
+            "hybrid": lambda query: search.turns(query, scope, _TOP),
+        }
+        gc.collect()
+        for n, each in enumerate((*questions[: len(questions) // 2], *questions)):
+            for name, way in ways.items():
+                cpu_began_s, began_s = process_time(), perf_counter()
+                await way(each.query)
+                if n >= len(questions) // 2:
+                    times_ms[name].append((perf_counter() - began_s) * 1_000)
+                    cpus_s[name] += process_time() - cpu_began_s
+    cpu_ms = {name: used_s * 1_000 / len(questions) for name, used_s in cpus_s.items()}
+    hybrid, bm25 = spread_ms(times_ms["hybrid"]), spread_ms(times_ms["bm25"])
+    return {
+        **hybrid,
+        "cpu_ms": cpu_ms["hybrid"],
+        **{f"bm25_{name}": each for name, each in bm25.items()},
+        "bm25_cpu_ms": cpu_ms["bm25"],
+        "times_bm25": hybrid["p50_ms"] / bm25["p50_ms"],
     }
 
 

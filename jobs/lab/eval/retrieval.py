@@ -16,7 +16,6 @@ from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval.english_words import EnglishWords
@@ -27,7 +26,7 @@ from jobs.shared.output import Progress
 from models.errors import ConfigurationError
 from models.policy import Policy
 from models.retrieval import fusion
-from models.retrieval.ranker import SIGNALS, Floats, Ranker, ranker_of, signals
+from models.retrieval.ranker import SIGNALS, Floats, Ranker, formula, ranker_of, signals
 from streams.index.collections import TURNS, turn_of_key
 from streams.index.hybrid_search import HybridSearch, Ranking, Scope, TurnCandidates
 from streams.ports import Embedder, VectorStore
@@ -45,6 +44,7 @@ _PARTS = dict(zip(SIGNALS, SIGNALS, strict=True)) | {
 }
 """Signals, and as what they are left out together."""
 _RESAMPLES = 1_000
+_EQUAL = 10
 _AT_ONCE = 500
 _Thing = TypeVar("_Thing", bound=Hashable)
 Recalls = dict[str, float]
@@ -59,7 +59,6 @@ class AskedQuestion(Struct, frozen=True):
         values: Signals of the candidates, `(n_turns, n_signals)`.
         answers: Which candidates answer it, `(n_turns,)`.
         words: Turns by BM25 alone; likewise by the formula, and by BM25 with English stems whatever the language.
-        sessions: Up to `max(DEPTHS)`.
         query_ms: Of the search for turns as the API has it.
     """
 
@@ -70,15 +69,14 @@ class AskedQuestion(Struct, frozen=True):
     words: list[Place]
     formula: list[Place]
     english: list[Place]
-    sessions: list[str]
     query_ms: float
 
 
 async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy, progress: Progress) -> Figures:
     """Index everything, ask everything.
 
-    `turns` has the recall of evidence turns by group of the first set's questions, and recall@10 of the formula,
-    `sessions` of the sessions in which they stand. `sets` compares the rankings over all sets, recall@10; `ablation`
+    `turns` has the recall of evidence turns by group of the first set's questions, and recall@10 of the formula. `sets`
+    compares the rankings over all sets, recall@10; `ablation`
     says by how many points it changes if a signal is left out and the weights are learned without it. Intervals are of
     95 %, by drawing questions anew.
 
@@ -98,7 +96,7 @@ async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy,
         "without_evidence": sets[0].without_evidence,
         "unknown_evidence": sets[0].unknown_evidence,
         "sets": _compared(asked, rank),
-        **recalls(first, rank),
+        "turns": recalls(first, rank),
         "query_ms": query_times(first),
     }
     if learnt:
@@ -115,12 +113,10 @@ async def ask_all(dialogues: Dialogues, embedder: Embedder, policy: Policy, prog
     if not dialogues.questions:
         raise ConfigurationError(f"{dialogues.name}: no question names a turn that answers it")
     async with index_all(dialogues, embedder) as store:
-        learned, formula = (
-            HybridSearch(store, embedder, replace(policy.retrieval, learned=each)) for each in (True, False)
-        )
-        asked, english = list[AskedQuestion](), EnglishWords(dialogues.turns)
+        search = HybridSearch(store, embedder, policy.retrieval)
+        asked, english, rule = list[AskedQuestion](), EnglishWords(dialogues.turns), formula(policy.retrieval)
         for number, question in enumerate(dialogues.questions, 1):
-            asked.append(await _asked(learned, formula, english, question))
+            asked.append(await _asked(search, rule, english, question))
             progress(number, len(dialogues.questions))
     return asked
 
@@ -135,23 +131,22 @@ async def index_all(dialogues: Dialogues, embedder: Embedder) -> AsyncIterator[V
 
 
 async def _asked(
-    search: HybridSearch, formula: HybridSearch, english: EnglishWords, question: LabelledQuestion
+    search: HybridSearch, rule: Ranker, english: EnglishWords, question: LabelledQuestion
 ) -> AskedQuestion:
     text, scope, most, began_s = question.text, Scope(user_id=question.user_id), max(DEPTHS), perf_counter()
     await search.turns(text, scope, most)
     query_ms = (perf_counter() - began_s) * 1_000
     found = await search.candidates(text, scope, most)
-    by_formula = await formula.turns(text, scope, most)
-    by_words = await search.keys(TURNS.name, text, scope.turns(), most, by=Ranking.KEYWORD)
+    # More than are looked at, so that it is not the store's chance which of equal ones are.
+    by_words = await search.keys(TURNS.name, text, scope.turns(), _EQUAL * most, by=Ranking.KEYWORD)
     return AskedQuestion(
         question,
         found,
-        signals(text, found.turns, found.scores) if found.turns else np.zeros((0, len(SIGNALS))),
+        signals(text, found.turns) if found.turns else np.zeros((0, len(SIGNALS))),
         np.array([_place(each.place) in question.evidence for each in found.turns], dtype=np.bool_),
-        [_place(turn_of_key(key)) for key, _ in by_words],
-        [(each.turn.session_id, each.turn.turn) for each in by_formula],
+        [_place(turn_of_key(key)) for key, _ in sorted(by_words, key=lambda each: (-each[1], each[0]))][:most],
+        [_place(found.turns[each.row].place) for each in rule.rank(text, found.turns, most)],
         english.search(question.user_id, text, most),
-        [session.session_id for session, _ in await search.sessions(text, scope, most)],
         query_ms,
     )
 
@@ -269,21 +264,14 @@ def query_times(asked: Sequence[AskedQuestion]) -> dict[str, float]:
     return {f"p{part}": round(float(np.percentile(times_ms, part)), 3) for part in (50, 95, 99)}
 
 
-def recalls(asked: Sequence[AskedQuestion], rank: Rank) -> dict[str, dict[str, Recalls]]:
-    """Mean recall of evidence turns, and of the sessions in which they stand, over the questions of each group."""
-    turns, sessions = dict[str, Recalls](), dict[str, Recalls]()
-    for name in sorted(
-        {group for each in asked for group in each.question.groups}, key=lambda name: (-len(name), name)
-    ):
-        group = _group(asked, name)
-        ranked = [(rank(each), each.question.evidence) for each in group]
-        turns[name] = {"formula": _mean_recall(group, _by_formula), **_mean(ranked)}
-        wanted = [frozenset(session for session, _ in evidence) for _, evidence in ranked]
-        sessions[name] = _mean([(each.sessions, known) for each, known in zip(group, wanted, strict=True)])
-    return {"turns": turns, "sessions": sessions}
-
-
-def _mean(found: Sequence[tuple[Sequence[_Thing], frozenset[_Thing]]]) -> Recalls:
+def recalls(asked: Sequence[AskedQuestion], rank: Rank) -> dict[str, Recalls]:
+    """Mean recall of evidence turns over the questions of each group."""
+    names = {group for each in asked for group in each.question.groups}
+    groups = {name: _group(asked, name) for name in sorted(names, key=lambda name: (-len(name), name))}
     return {
-        f"recall@{depth}": round(mean(recall(things, wanted, depth) for things, wanted in found), 4) for depth in DEPTHS
+        name: {
+            "formula": _mean_recall(group, _by_formula),
+            **{f"recall@{depth}": _mean_recall(group, rank, depth) for depth in DEPTHS},
+        }
+        for name, group in groups.items()
     }

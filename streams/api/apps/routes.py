@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 from uuid import uuid4
 
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct, field, structs
 
 from models.events.app import AdminCommand, AppUninstalled, MemoriesPurged, MemoriesRead, MemoryDeleted, MemoryEdited
 from models.events.base import CommandResult
@@ -40,6 +40,7 @@ from streams.api.apps.messages import (
 )
 from streams.api.commands import SpaceCommands
 from streams.api.sessions.turns import SoughtText
+from streams.api.users.messages import From, To, between
 from streams.http.problems import Problem, invalid_field, not_found
 from streams.http.route import Accepted, Group, RouteAnswer
 from streams.http.security import caller
@@ -116,6 +117,8 @@ class SoughtMemories(OfSpace, frozen=True, kw_only=True):
     q: SoughtText
     mode: Annotated[SearchMode, Meta(description="By words, by likeness, or both.")] = "hybrid"
     limit: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 10
+    since: From | None = field(default=None, name="from")
+    until: To | None = field(default=None, name="to")
 
 
 class OfMemory(OfSpace, frozen=True, kw_only=True):
@@ -179,7 +182,10 @@ class AppMemoryAdmin:
     async def search(self, asked: SoughtMemories) -> FoundMemories:
         """Memories of an app that speak of something, best first."""
         space = AskedSpace(asked)
-        found = await self._memories.find(space.app_id, space.user_id, asked.q, mode=asked.mode, top_k=asked.limit)
+        window = between(asked.since, asked.until)
+        found = await self._memories.find(
+            space.app_id, space.user_id, asked.q, mode=asked.mode, top_k=asked.limit, between=window
+        )
         await self._commands.note(space.read(self._now(), "search", found))
         return FoundMemories(
             memories=[answered(FoundMemory, memory_answer(each), score=score) for each, score in found]

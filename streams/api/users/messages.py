@@ -39,7 +39,11 @@ Moment = Annotated[
     ),
 ]
 From = Annotated[
-    Moment, Meta(description="Turns said, or telling of days, from then on; episodes and topics not over before.")
+    Moment,
+    Meta(
+        description="Found turns that were said, or tell of days, from then on; episodes and topics not over before; "
+        "memories of apps made since. Not the last turns and facts of a prompt."
+    ),
 ]
 To = Annotated[Moment, Meta(description="Likewise until then, itself among them.")]
 InjectionPoint = Annotated[
@@ -108,6 +112,13 @@ class AssembleContext(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     after: After | None = None
     app_memories: WithAppMemories | None = None
     injection_point: InjectionPoint | None = None
+    since: From | None = field(default=None, name="from")
+    until: To | None = field(default=None, name="to")
+
+    @property
+    def between(self) -> Between:
+        """The window of what is found."""
+        return between(self.since, self.until)
 
 
 class SearchMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -37,7 +37,7 @@ class PromptTurns:
         most = self._most(asked)
         if not most:
             return []
-        scope = Scope(asked_by.apps_of(asked.app_id), asked.user_id)
+        scope = Scope(asked_by.apps_of(asked.app_id), asked.user_id, between=asked.between)
         found = await self._search.turns(asked.query, scope, most + asked.recent_turns)
         return [each for each in found if _is_of(each.turn, asked.user_id, scope.app_ids)]
 
@@ -56,7 +56,11 @@ class PromptTurns:
         missing = [place for place in brought if place not in hits and place not in already]
         read = await self._turns.turns_at(asked.user_id, missing)
         apps = asked_by.apps_of(asked.app_id)
-        mine = {place: turn for place, turn in read.items() if _is_of(turn, asked.user_id, apps)}
+        mine = {
+            place: turn
+            for place, turn in read.items()
+            if _is_of(turn, asked.user_id, apps) and asked.between.meets(turn.timestamp, turn.timestamp)
+        }
         mine |= {place: each.turn for place, each in hits.items()}
         return [
             ContextTurn(

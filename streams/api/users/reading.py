@@ -186,7 +186,7 @@ class MemoryReader:
             self._prompt_turns.search(body, whose.caller),
         )
         remembered = None if wanted in stands.off else remembered
-        episodes = stands.told(episodes)
+        episodes = [each for each in stands.told(episodes) if body.between.meets(each.started_at, each.ended_at)]
         recent = recent if body.session_id is not None else stands.told(recent)
         facts = by_question(body.query, stands.told(facts), lambda fact: f"{fact.key} {fact.value}")
         heard = [hit for hit in hits if hit.turn.app_id not in stands.off]

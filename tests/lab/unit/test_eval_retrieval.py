@@ -14,7 +14,7 @@ from jobs.lab.eval.retrieval import AskedQuestion, measure, query_times, recalls
 from jobs.lab.train import ranker as training
 from models.errors import ConfigurationError
 from models.policy import Policy
-from models.retrieval.ranker import SIGNALS, StoreScores, ranker_of
+from models.retrieval.ranker import SIGNALS, ranker_of
 from models.text.language import UNDECIDED, language_of
 from streams.index.hybrid_search import TurnCandidates
 from streams.inference.wordllama import WordLlamaEmbedder
@@ -51,11 +51,8 @@ def answer(category: str, turns: list[int], wanted: set[int]) -> AskedQuestion:
     places = [(f"s{n // 10}", n) for n in turns]
     groups = ("1-4", category) if category != "5" else ("1-5", category)
     question = LabelledQuestion("u", "?", groups, frozenset((f"s{n // 10}", n) for n in wanted))
-    nothing = TurnCandidates([], StoreScores({}, {}, {}), [], [])
-    sessions = list(dict.fromkeys(session for session, _ in places))
-    return AskedQuestion(
-        question, nothing, np.zeros((0, 0)), np.zeros(0, np.bool_), places, [], [], sessions, float(len(turns))
-    )
+    nothing = TurnCandidates([], [])
+    return AskedQuestion(question, nothing, np.zeros((0, 0)), np.zeros(0, np.bool_), places, [], [], float(len(turns)))
 
 
 def by_words(asked: AskedQuestion) -> list[Place]:
@@ -188,17 +185,13 @@ ANSWERS = [answer("4", [1, 2, 3], {2}), answer("1", [9, 8, 7, 6, 5, 44, 4], {4, 
 
 
 def test_recall_is_the_mean_over_questions() -> None:
-    """By depth and group; a session is wanted once however much evidence it has; times are percentiles."""
-    found = recalls(ANSWERS, by_words)["turns"]
+    """By depth and group; times are percentiles."""
+    found = recalls(ANSWERS, by_words)
 
     assert found["1-4"] == {"formula": 0.0, "recall@5": 0.75, "recall@10": 1.0, "recall@20": 1.0}
     assert found["1"]["recall@5"] == 0.5
     assert found["5"]["recall@20"] == 0.0
     assert list(found) == ["1-4", "1-5", "1", "4", "5"]
-
-    found = recalls([answer("4", [44, 1], {4, 9}), answer("4", [44], {4, 40})], by_words)["sessions"]
-
-    assert found["4"]["recall@5"] == 0.75
 
     assert query_times(ANSWERS) == {"p50": 3.0, "p95": 6.6, "p99": 6.92}
 
@@ -212,7 +205,7 @@ async def test_what_was_said_is_found_by_its_words(tmp_path: Path) -> None:
 
     assert (report["indexed_turns"], report["questions"], report["conversations"]) == (8, 2, 2)
     whole = {"recall@5": 1.0, "recall@10": 1.0, "recall@20": 1.0}
-    assert (report["turns"]["4"], report["sessions"]["4"]) == ({"formula": 1.0, **whole}, whole)
+    assert report["turns"]["4"] == {"formula": 1.0, **whole}
     assert report["weights"] == "learned from the other conversations"
     assert report["sets"]["macro"] == {
         "questions": 4, "bm25": 1.0, "bm25_english": 1.0, "formula": 1.0, "ranker": 1.0, "low": 1.0, "high": 1.0
