@@ -72,7 +72,7 @@ class RankedTurn(NamedTuple):
 
 
 SIGNALS: Final = (
-    "carried", "session_best", "similarity", "similarity_beside", "coverage_talk", "word_to_word", "speaker",
+    "carried", "session_best", "similarity", "coverage_talk", "word_to_word", "speaker",
     "when_temporal", "when_temporal_run", "who_names", "near_date", "event_date", "previous_asks", "asks", "substance",
 )  # fmt: skip
 """Columns of `signals`: `deploy/user-memory.md` says what each is."""
@@ -131,14 +131,12 @@ def signals(question: str, turns: Sequence[CandidateTurn]) -> Floats:
     holding = exact.sum(axis=0)
     rarity = np.log((len(turns) - holding + 0.5) / (holding + 0.5) + 1)
     share = rarity / (rarity.sum() or 1.0)
-    similarity = np.array(cosines) - min(cosines)
-    nearest, temporal = runs.most(similarity), traits.temporal.astype(np.float64)
+    temporal = traits.temporal.astype(np.float64)
     when, days = bool(_RE.WHEN.search(question)), intervals(question, date.fromordinal(max(said)))
     columns = {
         "carried": carried,
         "session_best": session_best,
-        "similarity": similarity,
-        "similarity_beside": (nearest[runs.before] + nearest[runs.after])[runs.of],
+        "similarity": cosines,
         "coverage_talk": runs.around(exact, _BEFORE, _BEHIND) @ share,
         "word_to_word": runs.around(soft, 1, 1) @ share,
         "speaker": [speaker in asked for speaker in speakers] if len(asked) == 1 else np.full(len(turns), 0.5),

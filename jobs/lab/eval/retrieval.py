@@ -35,7 +35,6 @@ DEPTHS = (5, 10, 20)
 _DEPTH = 10
 """By which sets and rankings are compared."""
 _PARTS = dict(zip(SIGNALS, SIGNALS, strict=True)) | {
-    "similarity_beside": "similarity",
     "when_temporal": "when × temporal",
     "when_temporal_run": "when × temporal",
     "near_date": "dates",
