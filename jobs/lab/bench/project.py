@@ -73,6 +73,7 @@ def measure(
     reading = [
         times("retrieval", retrieved(view, asked)),
         times("retrieval after a change", retrieved(view, asked, changed_by=log)),
+        times("retrieval by what was known at a time", retrieved(view, asked, known_by=log.now)),
     ]
     say("consolidating")
     return {
@@ -180,10 +181,13 @@ def spoken(log: Log, project_id: str, turns: int, *, lot: int = 0) -> tuple[list
     return taken_ms, outputs
 
 
-def retrieved(view: ProjectView, asked: int, *, changed_by: Log | None = None) -> list[float]:
+def retrieved(
+    view: ProjectView, asked: int, *, changed_by: Log | None = None, known_by: datetime | None = None
+) -> list[float]:
     """Milliseconds that pass for each question to the view: a few words of something that is known.
 
-    With `changed_by`, a memory is edited before each question, so that the index has to follow.
+    With `changed_by`, a memory is edited before each question, so that the index has to follow; with `known_by` each
+    asks by what was known at some time before it.
     """
     rng, taken_ms = random.Random(0), list[float]()  # noqa: S311 - repeatable, not secret
     kept, texts = list(view.memories), _contents(len(view.memories))
@@ -199,7 +203,8 @@ def retrieved(view: ProjectView, asked: int, *, changed_by: Log | None = None) -
             )
             read(view, changed_by.add(edited)[1])
         words = rng.choice(texts).split()
-        query = RetrievalQuery(text=" ".join(rng.sample(words, min(6, len(words)))))
+        then = None if known_by is None else _BEGINS + rng.random() * (known_by - _BEGINS)
+        query = RetrievalQuery(text=" ".join(rng.sample(words, min(6, len(words)))), known_at=then)
         began_s = perf_counter()
         view.retrieve(query, _BEGINS + _AWAY)
         taken_ms.append((perf_counter() - began_s) * 1000)

@@ -48,6 +48,7 @@ def test_everything_is_measured_and_shown(capsys: pytest.CaptureFixture[str]) ->
     assert [(figure.what, figure.bound) for figure in result.held_to] == [
         ("retrieval, p99", 5.0),
         ("retrieval after a change, p99", 5.0),
+        ("retrieval by what was known at a time, p99", 20.0),
         ("consolidation of 100 memories", 100.0),
         ("40 turns, last tenth to first", 1.5),
         ("40 turns into 80 memories, last tenth to first", 1.5),
@@ -56,7 +57,8 @@ def test_everything_is_measured_and_shown(capsys: pytest.CaptureFixture[str]) ->
     assert [(each["what"], each["count"]) for each in report["reading"]] == [
         ("retrieval", 5),
         ("retrieval after a change", 5),
+        ("retrieval by what was known at a time", 5),
     ]
 
-    assert [len(table.rows) for table in result.rows] == [2, 2, 1, 1]
+    assert [len(table.rows) for table in result.rows] == [3, 2, 1, 1]
     assert "retrieval after a change" in capsys.readouterr().out
