@@ -34,6 +34,7 @@ TOOLS = [
     "add_project_memory",
     "get_session_history",
     "get_session_summary",
+    "get_session_app",
     "correct_fact",
     "correct_turn",
     "adjust_topic",
@@ -41,7 +42,7 @@ TOOLS = [
     "add_turns",
     "forget",
 ]
-READING = {*TOOLS[:5], "get_session_history", "get_session_summary"}
+READING = {*TOOLS[:5], "get_session_history", "get_session_summary", "get_session_app"}
 MODES = ["auto", "legacy"]
 """The protocol of 2026 without a handshake, and those before it."""
 

@@ -195,6 +195,7 @@ def _tools(app: str, names: Names) -> Iterator[tuple[str, dict[str, Any]]]:
     for session in names.sessions:
         for tool in ("get_session_history", "get_session_summary"):
             yield tool, {"session_id": session, "app_id": app}
+        yield "get_session_app", {"session_id": session}
         yield "give_feedback", {"session_id": session, "value": 0.5, "turn": 0, "app_id": app}
         yield "correct_turn", {"session_id": session, "turn": 0, "content": f"canary-of-{app} again", "app_id": app}
     yield "correct_fact", {"user_id": SHARED, "app_id": app, "category": "identity", "key": "name", "value": "x"}

@@ -16,8 +16,15 @@ from models.messages.turns import IncomingTurn
 from streams.api.erase.routes import Erase, ErasureAccepted, Erasures
 from streams.api.live.messages import Written
 from streams.api.sessions.changes import AdjustTopic, ChangedTopic, CorrectTurn, GiveFeedback, OfTurn, SessionChanges
-from streams.api.sessions.history import History, HistoryReader, SegmentedSession, SessionSegments, WholeHistory
-from streams.api.sessions.turns import OfSession
+from streams.api.sessions.history import (
+    History,
+    HistoryReader,
+    SegmentedSession,
+    SessionApp,
+    SessionSegments,
+    WholeHistory,
+)
+from streams.api.sessions.turns import OfSession, ReadSession
 from streams.api.users.facts import CorrectedFact, CorrectFact, FactRoutes, OfFact
 from streams.gateway.gateway import AcceptedTurn, Gateway
 from streams.gateway.routes import GatewayRoutes
@@ -80,6 +87,10 @@ def session_tools(
         lines += [f"{turn.turn} {turn.role}: {turn.content}"[:SHOWN_CHARS] for turn in known.open_turns]
         return ToolResult("\n".join(lines) or NOTHING, known)
 
+    async def get_session_app(asked: Any) -> ToolResult:
+        found = await _there(history).app(as_request(ReadSession, asked))
+        return ToolResult(found.app_id, found)
+
     async def correct_fact(asked: Any) -> ToolResult:
         _require(FactRoutes.correct)
         done = await _there(facts).correct(as_request(OfFact, asked), as_request(CorrectFact, asked))
@@ -101,6 +112,7 @@ def session_tools(
     found: dict[Any, Any] = {
         get_session_history: (history, History),
         get_session_summary: (history, SegmentedSession),
+        get_session_app: (history, SessionApp),
         correct_fact: (facts, CorrectedFact),
         add_turns: (gateway, AddedTurns),
         forget: (erasures, ErasureAccepted),

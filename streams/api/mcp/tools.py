@@ -25,6 +25,7 @@ from streams.api.projects.reading import ProjectReader
 from streams.api.projects.space import OfProject
 from streams.api.sessions.changes import AdjustTopic, ChangedTopic, CorrectTurn, GiveFeedback, OfTurn, SessionChanges
 from streams.api.sessions.history import HistoryReader, SessionSegments, WholeHistory
+from streams.api.sessions.turns import ReadSession
 from streams.api.users.facts import CorrectFact, FactRoutes, OfFact
 from streams.api.users.freshness import Freshness
 from streams.api.users.messages import (
@@ -62,7 +63,7 @@ _SOURCES: dict[str, type[Struct]] = {
         for each in (
             *(SearchMemory, UserFacts, AssembleContext, OfProject, SearchProject, BuildContext, AddMemory),
             *(WholeHistory, OfFact, CorrectFact, OfTurn, CorrectTurn, ChangedTopic, AdjustTopic, GiveFeedback),
-            *(SessionSegments, IncomingTurn, Erase),
+            *(SessionSegments, ReadSession, IncomingTurn, Erase),
         )
     },
 }
@@ -203,7 +204,7 @@ def tools_of(memory: AskedMemory) -> list[ServedTool]:
 
 _READING = {
     *("search_memory", "get_context", "list_facts", "project_context", "search_project"),
-    *("get_session_history", "get_session_summary"),
+    *("get_session_history", "get_session_summary", "get_session_app"),
 }
 
 

@@ -207,6 +207,11 @@ export class Memory {
     return this.#ask("GET", `/v1/sessions/${part(sessionId)}/profile`, { query: {} });
   }
 
+  /** The app of a session, of those that the token reads; `ApiError` 404 for none, 422 where several have it. */
+  async appOf(sessionId: string): Promise<string> {
+    return (await this.#ask<Schemas["SessionApp"]>("GET", `/v1/sessions/${part(sessionId)}/app`)).app_id;
+  }
+
   /** Say what is so of a user; an earlier value becomes its history. */
   async setFact(userId: string, category: Category, key: string, value: string, importance?: number): Promise<FactChange> {
     return this.#ask("PUT", factPath(userId, category, key), { query: {}, body: { value, importance } });

@@ -24,6 +24,7 @@ test("what is added is found", async () => {
   assert.ok((await memory.facts("u-1", { category: "identity" })).some((fact) => fact.value === "Alex"));
   assert.deepEqual((await memory.recent("u-1", { last: 1 })).map((turn) => turn.content), ["I moved to Bergen."]);
   assert.equal((await memory.turns(added.sessionId, { after: later })).length, 3);
+  assert.equal(await memoryOf().appOf(added.sessionId), memory.app);
   assert.match((await memory.search("Alex Oslo", { userId: "u-1", limit: 1 })).turns![0]!.turn.content, /Oslo/);
   const tomorrow = new Date(Date.now() + 86_400_000);
   assert.deepEqual((await memory.search("Alex Oslo", { userId: "u-1", since: tomorrow })).turns ?? [], []);

@@ -209,6 +209,11 @@ class Calls:
         """A session's risk, as it was told last: every five turns, and when it changes; `ApiError` 404 before."""
         return read(Profile, (yield from self._got(f"/v1/sessions/{_part(session_id)}/profile", {})))
 
+    def app_of(self, session_id: str) -> Steps[str]:
+        """The app of a session, of those that the token reads; `ApiError` 404 for none, 422 where several have it."""
+        found = yield from self._asked(Request("GET", f"/v1/sessions/{_part(session_id)}/app"))
+        return read(str, found["app_id"])
+
     def set_fact(
         self, user_id: str, category: Category, key: str, value: str, *, importance: float | None = None
     ) -> Steps[FactChange]:

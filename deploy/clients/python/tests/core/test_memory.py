@@ -44,6 +44,16 @@ def test_what_is_added_is_found(call: Callable[..., Any]) -> None:
     assert call("end", user_id="u-1") is None
 
 
+@pytest.mark.behaviour("app-18")
+def test_the_app_of_a_session_is_told(memory: Memory, app: str) -> None:
+    """By the session alone, also to who has a client of another app; of an unknown one there is none."""
+    said = memory.add("I live in Oslo.", user_id="u-1", session_id=f"session of {app}", wait="visible")
+
+    assert Memory(app="another").app_of(said.session_id) == memory.app
+    with pytest.raises(ApiError, match="no turn of this session"):
+        memory.app_of("unknown")
+
+
 @pytest.mark.behaviour("risk-06", "risk-11")
 def test_a_session_is_read_in_short(memory: Memory) -> None:
     """Five turns are a segment with a summary, what follows stands as it was said; the profile tells of its risk."""
