@@ -1,13 +1,12 @@
 """A memory of an app, or of a user in one, as the state of its space keeps it."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from msgspec import Struct
 
 from models.events.app import MemoryToKeep
-from models.language.contradiction import Facts, facts_of, sentences_of
-from models.state.entity import same_fields
+from models.language.contradiction import Facts, facts_of
 from models.state.seen import MOST_SHORT_IDS, SHORT_ID, short_id, split_ids
 
 TAG_CHARS = 64
@@ -40,11 +39,6 @@ class KeptMemory(Struct, frozen=True, array_like=True):
     """What each sentence of the content says of its user (`contradiction.facts_of`): to find it costs most of what
     becomes of a memory. None where that would be too large, or an older release wrote it: found when it is needed."""
 
-    def known_facts(self) -> Iterator[tuple[str, Facts]]:
-        """Sentences whose facts are known."""
-        if self.facts is not None:
-            yield from zip(sentences_of(self.content), self.facts, strict=False)
-
     def is_of(self, session_ids: Collection[str]) -> bool:
         """True if one of the conversations went into it, or may have where too many did to tell."""
         if self.session_id in session_ids or any(name in session_ids for name in self.related):
@@ -56,7 +50,14 @@ class KeptMemory(Struct, frozen=True, array_like=True):
 
     def to_keep(self) -> MemoryToKeep:
         """Form in which deciders on a compaction see it."""
-        return MemoryToKeep(**same_fields(self, MemoryToKeep))
+        return MemoryToKeep(
+            memory_id=self.memory_id,
+            content=self.content,
+            importance=self.importance,
+            pinned=self.pinned,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
 
 
 def facts_to_keep(content: str, known: Mapping[str, Facts]) -> tuple[dict[str, str], ...] | None:

@@ -5,7 +5,6 @@ A memory too many is the candidate. It has a number, but nobody is told of it be
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from itertools import chain
 
 import msgspec
 
@@ -54,7 +53,10 @@ class MemorySet:
 
     def known_facts(self) -> dict[str, Facts]:
         """Facts of sentences of memories, where they are kept with them."""
-        return dict(chain.from_iterable(memory.known_facts() for memory in self._state.memories.values()))
+        kept = [memory for memory in self._state.memories.values() if memory.facts is not None]
+        return {
+            said: of for each in kept for said, of in zip(sentences_of(each.content), each.facts or (), strict=False)
+        }
 
     def subjects(self) -> dict[int, MemorySubject]:
         """User and topics of each memory by its number, the candidate's too."""

@@ -30,7 +30,8 @@ NOTHING_SAID: Final = "nothing_said"
 NOT_ACTIVE: Final = "not_active"
 NO_ANSWER: Final = "no_answer"
 RUBBISH: Final = "rubbish"
-_FAILURES: Final = frozenset({"timeout", "llm_error", RUBBISH})
+FAILURES: Final = frozenset({"timeout", "llm_error", RUBBISH})
+"""Of a language model, as a reason why a memory was not made."""
 RULES: Final = "rules"
 FIFO: Final = "fifo"
 TOO_MANY: Final = "too_many"
@@ -71,7 +72,7 @@ class Worker:
         self._pay("creation", answer.tokens, timedelta(milliseconds=answer.elapsed_ms))
         content = paragraph(answer.content)
         if answer.failure or len(content) > self._policy.most_content_chars:
-            self._fail(ended, answer.failure if answer.failure in _FAILURES else RUBBISH)
+            self._fail(ended, answer.failure if answer.failure in FAILURES else RUBBISH)
             return
         state.next_waiting()
         if not content:
@@ -90,7 +91,7 @@ class Worker:
         self._state.head.asked = None
         self._pay("compaction", answer.tokens, timedelta(milliseconds=answer.elapsed_ms))
         if answer.failure:
-            self._fall_back(answer.failure if answer.failure in _FAILURES else RUBBISH)
+            self._fall_back(answer.failure if answer.failure in FAILURES else RUBBISH)
             return
         decision = CompactionDecision(
             action=answer.action,

@@ -10,10 +10,21 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic, perf_counter
 from typing import Final
 
+import structlog
 from aiokafka.structs import ConsumerRecord
 
+from models.app.work import FAILURES
 from models.entities import entity_key
-from models.events import CompactionRequested, MemoryRequested, Position, space_key
+from models.events import (
+    AppMemoriesCompacted,
+    AppMemoryChanged,
+    AppMemorySkipped,
+    CompactionRequested,
+    MemoryRequested,
+    OutputEvent,
+    Position,
+    space_key,
+)
 from models.events.topics import COMMANDS, MEMORY_STATE
 from models.partition.commands import FOLDS, MemoryPartitionFold
 from models.partition.log_fold import PartitionFolded, Parts
@@ -28,6 +39,7 @@ from streams.observe.telemetry import metrics
 from streams.roles.folding_role import FoldingRole
 from streams.settings import Settings
 
+log = structlog.get_logger(__name__)
 DUE_PER_BEAT = 100
 """Spaces, and projects, of a partition that are told within a second that their work can go on."""
 REMIND_AGAIN_S: Final = 30.0
@@ -66,6 +78,7 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
         for event in folded.outputs:
             if isinstance(event, MemoryRequested | CompactionRequested):
                 self._reminders.asked(event, monotonic())
+            log_app_memory(event)
         seconds, spent = self.folds[number].take_spent()
         metrics.counter("app_memory_work_seconds_total").inc(seconds)
         for work, units in spent.items():
@@ -92,6 +105,23 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
             records = [Record(entity_key(event).encode(), encode(event), headers_for(event)) for event in events]
             pending += await self.producer.write(topic, number, records)
         await acknowledged(pending)
+
+
+def log_app_memory(event: OutputEvent) -> None:
+    """Log what became of a memory of an app (app memory, Logging), without a word of it: a failure as a warning."""
+    match event:
+        case AppMemoryChanged(cause="created"):
+            log.debug("app_memory_created", app_id=event.app_id, session_id=event.session_id, memory_id=event.memory_id)
+        case AppMemoriesCompacted():
+            log.debug(
+                "app_memories_compacted",
+                app_id=event.app_id,
+                action=event.action,
+                memory_id=event.target_memory_id,
+                decided_by=event.decided_by,
+            )
+        case AppMemorySkipped() if event.reason in FAILURES:
+            log.warning("app_memory_skipped", app_id=event.app_id, session_id=event.session_id, reason=event.reason)
 
 
 class Reminders:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from models.events import SessionEnded, TopicChanged
 from models.events.topics import CONVERSATION_TOPICS
 from models.policy import Policy
@@ -32,6 +34,7 @@ async def at_once(*_: object) -> bool:
     return True
 
 
+@pytest.mark.behaviour("topic-13", "topic-15", "topic-26")
 async def test_a_topic_of_sixty_accesses_is_back_after_a_hundred_days(settings: Settings) -> None:
     """In another session of the user and in the same one, with all that was said; not in another app."""
     settings = settings.model_copy(update={"archive": ArchiveSettings(flush_age=timedelta(milliseconds=100))})

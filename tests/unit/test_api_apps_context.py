@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from models.policy.app import AppPolicy
 from streams.api.apps.context import AppContext
@@ -123,16 +124,19 @@ async def test_users_have_memories_of_their_own_where_the_policy_says() -> None:
     }
 
 
-@pytest.mark.behaviour("app-23")
+@pytest.mark.behaviour("app-23", "app-24")
 async def test_prompts_with_and_without_are_counted() -> None:
-    """The source's injection rate; a prompt that wants none is no part of it."""
+    """The source's injection rate, and a line without text for each; a prompt that wants none is no part of it."""
 
     def counts() -> list[float]:
         return [counted("contexts_total", result=each) for each in ("with_memories", "without")]
 
     before = counts()
     chooses = AppContext(Apps([memory(1, "x", user="u")]))
-    for app in ("a", "nobody", None):
-        await chooses.preface(app, "u", "", 2_000)
+    with capture_logs() as lines:
+        for app in ("a", "nobody", None):
+            await chooses.preface(app, "u", "", 2_000)
 
     assert [after - was for after, was in zip(counts(), before, strict=True)] == [1.0, 1.0]
+    line = {"event": "app_memories_retrieved", "log_level": "debug"}
+    assert lines == [line | {"app_id": "a", "memories": 1}, line | {"app_id": "nobody", "memories": 0}]

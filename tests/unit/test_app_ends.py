@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from models.app.energy import Energy, Work, begins_at, cost_units, level_units, may_begin
 from models.errors import RecoveryFailed
@@ -16,6 +17,7 @@ from models.policy.app import EnergyPolicy
 from models.wire.arrival import SessionTimedOut
 from models.wire.codec import decode_command, encode
 from models.wire.envelope import key_of
+from streams.roles.memory import log_app_memory
 from tests.support.app_driver import Space, causes
 from tests.support.entity_driver import NOON
 from tests.support.session_driver import Session
@@ -297,3 +299,25 @@ def test_spending_is_told_by_kind() -> None:
     assert [s.spent_units for s in space.of(AppMemoriesChanged)] == sorted(
         s.spent_units for s in space.of(AppMemoriesChanged)
     )
+
+
+@pytest.mark.behaviour("app-24")
+def test_what_becomes_of_memories_is_logged_without_a_word() -> None:
+    """Created, compacted, and, as a warning, what a language model failed to make; whatever else is told is not."""
+    space, asked = Space(most=2, most_pinned=0), Space(ask=True)
+    outputs = [*space.end(said="I decided to buy a red bicycle."), *space.end(), *space.end()]
+    asked.end()
+    outputs += asked.propose(content="", failure="timeout")
+    with capture_logs() as lines:
+        for output in outputs:
+            log_app_memory(output)
+
+    assert [(line["event"], line["log_level"]) for line in lines] == [
+        *[("app_memory_created", "debug")] * 2,
+        ("app_memories_compacted", "debug"),
+        ("app_memory_created", "debug"),
+        ("app_memory_skipped", "warning"),
+    ]
+    assert {"shop"} == {line["app_id"] for line in lines}
+    assert "timeout" == lines[-1]["reason"]
+    assert not any(word in str(lines) for word in ("bicycle", "piano", "curtains", "anna"))

@@ -45,6 +45,7 @@ def remembering(*told: TopicsKept) -> User:
     return user
 
 
+@pytest.mark.behaviour("topic-13")
 @pytest.mark.parametrize(
     ("accesses", "days", "survival"), [(n, each[1], each[3]) for each in TIMELINE for n in each[0]]
 )
@@ -58,6 +59,7 @@ def test_sources_timeline_across_sessions(accesses: int, days: int, survival: in
     assert back(remembering(told), days=survival) is None
 
 
+@pytest.mark.behaviour("topic-26")
 def test_a_topic_takes_in_what_the_new_session_began_of_it() -> None:
     """The user's first words are there before the topic is: they join it, under its id, as one access more."""
     told = talked(6)

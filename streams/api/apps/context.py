@@ -5,6 +5,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
+import structlog
+
 from models.events.app import AppMemoryChanged
 from models.policy.app import ANY_APP, AppPolicy
 from models.retrieval.context import fit_app_memories, preface_room
@@ -14,6 +16,8 @@ from streams.api.users.messages import AppMemoryAnswer, AssembleContext
 from streams.http.problems import invalid_field
 from streams.index.app_memory import AppMemoryIndex
 from streams.observe.telemetry import metrics
+
+log = structlog.get_logger(__name__)
 
 
 class Preface(NamedTuple):
@@ -81,6 +85,7 @@ class AppContext:
             text_chars=preface_room(token_budget),
         )
         metrics.counter("contexts_total", result="with_memories" if fitted.memories else "without").inc()
+        log.debug("app_memories_retrieved", app_id=app_id, memories=len(fitted.memories))
         result = [answered(AppMemoryAnswer, memory) for memory in fitted.memories]
         return Preface(fitted.text, result, len(found) - len(result))
 
