@@ -102,6 +102,7 @@ class IndexRole(BatchRole):
         self._embedder = embedder
         self._scorer = scorer
         self._store = store
+        self._local = store if isinstance(store, LocalStore) else None
         self._beats = 0
         self._anew = settings.data_dir / "index-anew"
         """Is there from the moment that a local store is gone until the offsets are set back."""
@@ -140,9 +141,9 @@ class IndexRole(BatchRole):
 
     async def open(self) -> None:
         """Nothing to connect: whoever made the store opened it. A local one that lost something is filled anew."""
-        if isinstance(self._store, LocalStore):
+        if self._local is not None:
             self.app.transport.from_start = self._anew.exists() or not await self._store.collections()
-            self._store.hold_back()
+            self._local.hold_back()
 
     async def close(self) -> None:
         """Flush and release the store."""
@@ -161,11 +162,10 @@ class IndexRole(BatchRole):
 
     async def settled(self) -> bool:
         """A local store is flushed every few seconds; what it took meanwhile comes again if the process dies."""
-        if isinstance(self._store, LocalStore):
-            if monotonic() - self._flushed_s < FLUSH_EVERY_S:
-                return False
-            await self._answered(self._store.flush)
-            self._flushed_s = monotonic()
+        if self._local is None or monotonic() - self._flushed_s < FLUSH_EVERY_S:
+            return self._local is None
+        await self._answered(self._local.flush)
+        self._flushed_s = monotonic()
         return True
 
     async def refresh_keys(self) -> None:
@@ -205,6 +205,7 @@ class IndexRole(BatchRole):
 
         A record that breaks it is passed, see `_one_by_one`.
         """
+        self._require_store()
         try:
             await self._index(batches)
         except DATA_ERRORS as error:
@@ -339,7 +340,7 @@ class IndexRole(BatchRole):
         return chain.from_iterable(records for tp, records in batches.items() if tp.topic == name)
 
     def _is_store_gone(self) -> bool:
-        return isinstance(self._store, LocalStore) and self._store.is_gone()
+        return self._local is not None and self._local.is_gone()
 
     def _require_store(self) -> None:
         """End the role where its store was taken away; started again it makes a new one and indexes what the log has.
@@ -361,10 +362,10 @@ class IndexRole(BatchRole):
         """Ask store or embedder, again and again while it does not answer."""
         while True:
             await self.fence()
-            self._require_store()
             try:
                 return await ask()
             except StoreUnavailable as error:
+                self._require_store()
                 partitions = sorted({tp.partition for tp in self._current})
                 metrics.counter("index_retries_total").inc()
                 log.warning("vector_store_unavailable", partitions=partitions, retry_s=RETRY_S, error=str(error))
