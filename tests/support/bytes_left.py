@@ -1,13 +1,18 @@
 """What a store still has of somebody who was erased: a look at every byte of its files."""
 
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
+from aiokafka.errors import CorruptRecordException
 from aiokafka.record import MemoryRecords
 
 SEARCHED = {"log.index.size.max.bytes": 16 * 1024}
 """Of a broker whose files are searched: by default each of its hundreds of indexes is a file of 10 MB of zeros."""
+_SEGMENT = re.compile(r"\d{20}\.log")
+"""A segment of Kafka's log; RocksDB's own logs have shorter numbers."""
 
 
 def files_with(folder: Path, *needles: str | bytes) -> list[str]:
@@ -31,11 +36,12 @@ def _bytes(path: Path) -> bytes:
         found = path.read_bytes()
     except FileNotFoundError:
         return b""  # the broker removes files meanwhile
-    return b"".join(_records(found)) if path.suffix == ".log" and path.stem.isdigit() else found
+    return found + b"".join(_records(found)) if _SEGMENT.fullmatch(path.name) else found
 
 
 def _records(segment: bytes) -> Iterator[bytes]:
     """Keys and values of a segment of Kafka's log, whose batches are compressed."""
     batches = MemoryRecords(segment)
-    while (batch := batches.next_batch()) is not None:
-        yield from (part for record in batch for part in (record.key, record.value) if part is not None)
+    with suppress(CorruptRecordException):  # the last batch is being written, or room for more follows
+        while (batch := batches.next_batch()) is not None:
+            yield from (part for record in batch for part in (record.key, record.value) if part is not None)
