@@ -62,6 +62,9 @@ def policy_of(settings: Settings) -> Policy:
         policy = structs.replace(policy, escalation=structs.replace(policy.escalation, model=model))
     if settings.judge.kind != "off":
         policy = structs.replace(policy, escalation=structs.replace(policy.escalation, ask_judge=True))
+    if settings.statements.second_reader:
+        long_term = structs.replace(policy.projects.long_term, ask=True)
+        policy = structs.replace(policy, projects=structs.replace(policy.projects, long_term=long_term))
     return _asking(policy, settings.llm) if settings.llm.base_url else policy
 
 
@@ -207,14 +210,7 @@ def judge_of(settings: Settings) -> Judge | None:
         raise ConfigurationError("judge.kind is onnx: name judge.onnx.model, an ONNX text classifier")
     from streams.inference.onnx_judge import OnnxJudge  # noqa: PLC0415 - loads weights
 
-    return OnnxJudge(
-        named.model,
-        named.tokenizer,
-        harmful=named.harmful,
-        max_tokens=named.max_tokens,
-        activation=named.activation,
-        batch=named.batch,
-    )
+    return OnnxJudge(**dict(named))
 
 
 def vector_store_of(settings: Settings, embedder: Embedder) -> VectorStore:
@@ -274,14 +270,16 @@ async def run_enrich(settings: Settings, stop: asyncio.Event) -> None:
     """Answer what folds ask for."""
     from streams.inference.llm_facts import LlmFactExtractor  # noqa: PLC0415
     from streams.inference.llm_memories import MemoryWriter  # noqa: PLC0415
+    from streams.inference.statement_reader import StatementReader  # noqa: PLC0415
     from streams.inference.summaries import answerers  # noqa: PLC0415
     from streams.roles.enrich import EnrichRole  # noqa: PLC0415
 
     llm = llm_of(settings)
     extractor = LlmFactExtractor(llm) if llm is not None and settings.llm.extract_facts else None
+    reader = StatementReader(_loaded("e5").embed) if settings.statements.second_reader else None
     writer = MemoryWriter(llm, policy_of(settings).apps, within=settings.llm.memory_timeout)
     try:
-        answering = answerers(summariser_of(settings, llm), extractor, writer)
+        answering = answerers(summariser_of(settings, llm), extractor, writer, reader)
         await EnrichRole(settings, embedder_of(settings), answering).run(stop)
     finally:
         if llm is not None:

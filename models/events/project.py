@@ -17,6 +17,8 @@ from models.events.project_items import *
 
 MOST_NAMED = 1_000
 """Ids that one event names."""
+MOST_SENTENCES = 60
+"""Of one message that a second reader is asked for."""
 _Ids = Annotated[list[ItemId], Meta(min_length=1, max_length=MOST_NAMED)]
 
 
@@ -52,12 +54,32 @@ class ProjectConversationEnded(Output, frozen=True, kw_only=True, tag="project_c
     last_turn: Annotated[TurnIndex, about("Highest turn number of the session.")]
 
 
+class ReadStatement(Struct, frozen=True, kw_only=True, gc=False):
+    """What a second reader takes a sentence for."""
+
+    content: Annotated[str, about("The sentence.", CONTENT, min_length=1, max_length=MOST_CONTENT_CHARS)]
+    memory_type: Annotated[
+        MemoryType, about("Fact, decision, preference, entity, procedure, constraint or goal.", BEHAVIOUR)
+    ]
+    confidence: Annotated[Ratio, about("How probable the reader takes it to be, 0-1.")]
+
+
 class ProjectCommand(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
     """Base of what people, readers and the clock send to a project's memory."""
 
     app_id: Annotated[AppId, NAMED, about("App of the project.")]
     project_id: Annotated[ProjectId, NAMED, about("Project whose memory it is.")]
     timestamp: EventTime
+
+
+class StatementsRead(ProjectCommand, frozen=True, kw_only=True, tag="statements_read", gc=False):
+    """Answer to `StatementsRequested`: what its sentences state. Of a conversation that is gone it changes nothing."""
+
+    session_id: Annotated[SessionId, about("Conversation in which it was said.")]
+    user_id: Annotated[UserId, about("Who said it.", max_length=256)] = ""
+    turn: Annotated[TurnIndex, about("Turn that says so.")]
+    statements: Annotated[list[ReadStatement], about("What was found.", CONTENT, max_length=MOST_SENTENCES)]
+    read_by: Annotated[str, about("The reader's name.", OPERATIONAL, max_length=256)] = ""
 
 
 class MemoriesAccessed(ProjectCommand, frozen=True, kw_only=True, tag="memories_accessed", gc=False):
@@ -160,6 +182,7 @@ class ProjectImported(ManualProjectCommand, frozen=True, kw_only=True, tag="proj
 ProjectEvent = (
     ProjectTurnAdded
     | ProjectConversationEnded
+    | StatementsRead
     | MemoriesAccessed
     | ProjectWorkDue
     | ProjectMemoryAdded
@@ -301,6 +324,20 @@ class ProjectAudited(Output, frozen=True, kw_only=True, tag="project_audited"):
     count: Annotated[int, about("Items that it changed.", BEHAVIOUR)]
 
 
-ProjectOutput = ProjectItemChanged | ProjectChanged | ProjectConsolidated | ProjectAudited
+class StatementsRequested(Output, frozen=True, kw_only=True, tag="statements_requested"):
+    """Asks a second reader for what sentences of a user's message state in which the rules find nothing.
+
+    Answered by `StatementsRead` on `commands.v1`; nothing waits for it.
+    """
+
+    session_id: Annotated[SessionId, about("Conversation in which it was said.")]
+    project_id: ProjectId
+    turn: TurnIndex
+    sentences: Annotated[
+        list[Annotated[str, Meta(min_length=1)]], about("The sentences.", CONTENT, max_length=MOST_SENTENCES)
+    ]
+
+
+ProjectOutput = ProjectItemChanged | ProjectChanged | ProjectConsolidated | ProjectAudited | StatementsRequested
 ProjectForwarded = ProjectTurnAdded | ProjectConversationEnded
 """What the sessions role sends."""

@@ -77,6 +77,8 @@ class LongTermPolicy(PolicySection, frozen=True, kw_only=True):
     """What saying it again adds to the importance (not in the source), up to 1."""
     promote_from: Ratio = 0.7
     """Confidence from which what was said is a memory at once (not in the source; the lowest of its patterns)."""
+    ask: bool = False
+    """Whether a second reader is asked for sentences in which the rules find nothing; on where one is configured."""
     pending_from: Ratio = 0.3
     """Less sure ones are not even pending."""
     pending: Annotated[int, Meta(ge=0, le=10_000)] = 500

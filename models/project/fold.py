@@ -160,6 +160,8 @@ class _ProjectStep:
                 self._turn(event)
             case events.ProjectConversationEnded():
                 self._ended(event)
+            case events.StatementsRead():
+                self._read(event)
             case events.MemoriesAccessed():
                 done = self._accessed(event)
             case events.ProjectSessionErased():
@@ -169,14 +171,15 @@ class _ProjectStep:
             case events.ManualProjectCommand():
                 CommandFold(self._work).take(event)
         self._episodes.unlink_dropped()
-        if not self._state.known and self._state.head.items:
-            self._begin_life(event)
+        self._begin_life(event)
         if done:
             self._upkeep.go_on()
         return self._emission.finish(), done
 
     def _begin_life(self, event: events.ProjectEvent | events.ProjectSessionErased) -> None:
         """Something is kept for the first time: a name under which all was refused stays unknown."""
+        if self._state.known or not self._state.head.items:
+            return
         head, place = self._state.head, self._position
         head.app_id, head.project_id, head.born_at = event.app_id, event.project_id, self._emission.now
         head.born = named_id("project", self._state.key, place.topic, str(place.partition), str(place.offset))
@@ -191,6 +194,12 @@ class _ProjectStep:
         milestones = self._episodes.read(turn, message, conversation, said)
         self._talk.name(conversation, said, milestones)
         self._talk.release()
+
+    def _read(self, answer: events.StatementsRead) -> None:
+        """What a second reader found counts as long as its conversation is there: an erased one says nothing."""
+        conversation = self._state.conversation(answer.session_id)
+        if conversation is not None and (said := self._learning.read_second(answer)):
+            self._talk.name(conversation, said, [])
 
     def _ended(self, ended: events.ProjectConversationEnded) -> None:
         self._emission.touch()

@@ -9,16 +9,24 @@
 What is a memory already is never pending besides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import msgspec
 
-from models.events import ItemCause, MemorySource, PendingFact, ProjectTurnAdded, Role
+from models.events import (
+    ItemCause,
+    MemorySource,
+    PendingFact,
+    ProjectTurnAdded,
+    Role,
+    StatementsRead,
+    StatementsRequested,
+)
 from models.events.ids import sortable_id
-from models.events.project import CommandOutcome
+from models.events.project import MOST_SENTENCES, CommandOutcome
 from models.language.matters import is_revision, revised
-from models.language.statements.extraction import SEED_DECISION, ExtractedStatement, extract
+from models.language.statements.extraction import SEED_DECISION, ExtractedStatement, extract, stated, unread
 from models.language.statements.spoken import sentences_of
 from models.policy import Policy
 from models.project.kept_memories import New, canonical, holder_of
@@ -56,18 +64,28 @@ class Learning:
             content: As it is kept.
             context: The message before it.
         """
-        source = MemorySource(
-            conversation_id=turn.session_id,
-            turn=turn.turn,
-            role=turn.role.value,
-            user_id=turn.user_id,
-            said_at=turn.timestamp,
-        )
-        said: dict[str, None] = {}
         revisions = self._revisions(turn, content)
-        stated = extract(content, turn.role, context=context)
-        for found in [*revisions, *(each for each in stated if not (revisions and is_revision(each.content)))]:
-            if not self._state.is_full and (memory_id := self._learn(found, source)):
+        found = extract(content, turn.role, context=context)
+        if self._policy.ask and turn.role is Role.USER and (sentences := unread(content, context=context)):
+            common = self._emission.common("statements_requested", turn.session_id, turn.user_id)
+            asked = StatementsRequested(
+                **common, project_id=turn.project_id, turn=turn.turn, sentences=sentences[:MOST_SENTENCES]
+            )
+            self._emission.outputs.append(asked)
+        return self._learn_all(
+            [*revisions, *(each for each in found if not (revisions and is_revision(each.content)))],
+            _source(turn, turn.role),
+        )
+
+    def read_second(self, answer: StatementsRead) -> list[str]:
+        """Learn what a second reader found in a user's message; gives the ids as `read` does."""
+        found = [stated(each.content, each.memory_type, each.confidence) for each in answer.statements]
+        return self._learn_all(found, _source(answer, Role.USER))
+
+    def _learn_all(self, found: Iterable[ExtractedStatement], source: MemorySource) -> list[str]:
+        said: dict[str, None] = {}
+        for each in found:
+            if not self._state.is_full and (memory_id := self._learn(each, source)):
                 said[memory_id] = None
         return list(said)
 
@@ -127,6 +145,8 @@ class Learning:
                 self._keep(fact, "created")
                 self._let_weakest_go()
             return ""
+        if known.fact.source == source:
+            return ""  # an answer that comes again is not said again
         sure = 1.0 - (1.0 - known.fact.confidence) * (1.0 - found.confidence)
         if sure < self._policy.promote_from:
             self._keep(msgspec.structs.replace(known.fact, confidence=sure), "said_again")
@@ -176,6 +196,16 @@ class Learning:
         if gone is not None:
             self._state.head.pending -= 1
             self._emission.gone(PENDING, gone.slot, pending_id, cause, said_first(gone.fact))
+
+
+def _source(said: ProjectTurnAdded | StatementsRead, role: Role) -> MemorySource:
+    return MemorySource(
+        conversation_id=said.session_id,
+        turn=said.turn,
+        role=role.value,
+        user_id=said.user_id,
+        said_at=said.timestamp,
+    )
 
 
 def _new(said: ExtractedStatement | PendingFact, source: MemorySource, confidence: float) -> New:

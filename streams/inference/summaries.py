@@ -3,6 +3,7 @@
 The extractive summary always serves; a language model's replaces it where one is configured and answers.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Protocol, TypeVar
@@ -23,6 +24,8 @@ from models.events import (
     MemoryRequested,
     SegmentRequested,
     SegmentSummarised,
+    StatementsRead,
+    StatementsRequested,
     TopicSummarised,
     TopicSummaryRequested,
 )
@@ -35,6 +38,7 @@ from models.user.fold import summarise_episode
 from streams.inference.llm_answers import Llm, answer_of
 from streams.inference.llm_facts import FactExtractor
 from streams.inference.llm_memories import MemoryWriter
+from streams.inference.statement_reader import StatementReader
 from streams.observe.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -115,9 +119,23 @@ class _Answer(Struct, frozen=True):
 
 
 Request = (
-    EpisodeRequested | FactsRequested | MemoryRequested | CompactionRequested | SegmentRequested | TopicSummaryRequested
+    EpisodeRequested
+    | FactsRequested
+    | MemoryRequested
+    | CompactionRequested
+    | SegmentRequested
+    | StatementsRequested
+    | TopicSummaryRequested
 )
-Reply = EpisodeSummarised | FactsExtracted | MemoryProposed | CompactionDecided | SegmentSummarised | TopicSummarised
+Reply = (
+    EpisodeSummarised
+    | FactsExtracted
+    | MemoryProposed
+    | CompactionDecided
+    | SegmentSummarised
+    | StatementsRead
+    | TopicSummarised
+)
 Answerers = Mapping[type[Request], Callable[[Any], Awaitable[Reply | None]]]
 """Each takes a request of its kind; None: there is nothing to say, and nobody waits for it."""
 
@@ -126,13 +144,16 @@ _OfASpace = TypeVar("_OfASpace", MemoryProposed, CompactionDecided)
 _OfASession = TypeVar("_OfASession", SegmentSummarised, TopicSummarised)
 
 
-def answerers(summariser: Summariser, extractor: FactExtractor | None, writer: MemoryWriter) -> Answerers:
-    """One for every kind of request; without an extractor nothing slower than the rules finds facts."""
+def answerers(
+    summariser: Summariser, extractor: FactExtractor | None, writer: MemoryWriter, reader: StatementReader | None = None
+) -> Answerers:
+    """One for every kind of request; without an extractor or a reader nothing slower than the rules reads."""
     return {
         EpisodeRequested: partial(_episode, summariser),
         FactsRequested: partial(_facts, extractor),
         MemoryRequested: partial(_of_a_space, writer.propose),
         CompactionRequested: partial(_of_a_space, writer.decide),
+        StatementsRequested: partial(_statements, reader),
         SegmentRequested: partial(_better, summariser, "segment", SegmentSummarised),
         TopicSummaryRequested: partial(_better, summariser, "topic", TopicSummarised),
     }
@@ -191,6 +212,24 @@ async def _facts(extractor: FactExtractor | None, request: FactsRequested) -> Fa
         session_id=request.session_id,
         turn=request.turn,
         extracted_by=extractor.name,
+    )
+
+
+async def _statements(reader: StatementReader | None, request: StatementsRequested) -> StatementsRead | None:
+    if reader is None:
+        return None
+    found = await asyncio.to_thread(reader.read, request.sentences)
+    _count("answered" if found else "empty")
+    if not found:
+        return None
+    return StatementsRead(
+        app_id=request.app_id,
+        timestamp=request.timestamp,
+        **same_fields(request, StatementsRead),
+        session_id=request.session_id,
+        user_id=request.user_id,
+        statements=found,
+        read_by=reader.name,
     )
 
 

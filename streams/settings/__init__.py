@@ -201,6 +201,16 @@ class ScorerSettings(BaseModel):
     file: Path | None = Field(None, description="Made by `turntide lab train scorer`. Empty: the one that is shipped.")
 
 
+class StatementSettings(BaseModel):
+    """Reading of what a project's conversations state."""
+
+    second_reader: bool = Field(
+        False,
+        description="Whether a trained reader looks at sentences in which the rules find nothing (extra `e5`). It runs "
+        "in role `enrich`, some milliseconds a sentence; no turn waits for it.",
+    )
+
+
 class VectorSettings(BaseModel):
     """Vector store, and the embedder that fills it."""
 
@@ -259,6 +269,7 @@ class Settings(BaseSettings):
     llm: LlmSettings = LlmSettings()
     judge: JudgeSettings = JudgeSettings()
     scorer: ScorerSettings = ScorerSettings()
+    statements: StatementSettings = StatementSettings()
     topic_prefix: str = Field("turntide", pattern=r"^[A-Za-z0-9._-]+$", description="Prefix of every topic and group.")
     data_dir: Path = Field(default_factory=default_data_dir, description="Local state, broker and archive.")
     policy_file: Path | None = Field(None, description="Policy (TOML or JSON); none: the built-in defaults.")

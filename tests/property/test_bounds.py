@@ -138,6 +138,15 @@ def answer(output: OutputEvent, policy: Policy) -> CommandEvent | None:
             return events.MemoryProposed(
                 **owner, request=output.request, content=content, importance=1 / 3, tags=tags, made_by=ESCAPED * 999
             )
+        case events.StatementsRequested():
+            read = [
+                events.ReadStatement(content=each, memory_type=events.MemoryType.PREFERENCE, confidence=1 / 3)
+                for each in output.sentences
+            ]
+            return events.StatementsRead(
+                **owner, project_id=output.project_id, session_id=output.session_id, user_id=output.user_id,
+                turn=output.turn, statements=read, read_by=ESCAPED * 256,
+            )  # fmt: skip
         case events.CompactionRequested():
             return events.CompactionDecided(
                 **owner, request=output.request, action="edit", target_memory_id=output.memories[0].memory_id,
@@ -148,6 +157,7 @@ def answer(output: OutputEvent, policy: Policy) -> CommandEvent | None:
 
 LARGE = largest(MemoryPolicy, segment_turns=1)
 APPS = {"ask": True, "waiting": 4}
+LEARNING = LongTermPolicy(ask=True)
 SHORT = ShortTermPolicy(recent_messages=4, chunk_messages=2, max_chunks=2, message_chars=400, retention_turns=2)
 CASES: dict[str, tuple[EntityKind, Callable[[Policy], Script], Policy]] = {
     "user": (USER, user_script, Policy(users=UserPolicy(facts=FactPolicy(ask=True)))),
@@ -169,7 +179,11 @@ CASES: dict[str, tuple[EntityKind, Callable[[Policy], Script], Policy]] = {
         ),
     ),
     "space of long": (APP, space_script, Policy(memory=LARGE, apps=largest(AppPolicy, **APPS, most=10, most_pinned=8))),
-    "project": (PROJECT, project_script, Policy(projects=ProjectPolicy(short_term=SHORT))),
+    "project": (
+        PROJECT,
+        project_script,
+        Policy(projects=ProjectPolicy(short_term=SHORT, long_term=LongTermPolicy(ask=True))),
+    ),
     "largest project": (
         PROJECT,
         project_script,
@@ -177,7 +191,7 @@ CASES: dict[str, tuple[EntityKind, Callable[[Policy], Script], Policy]] = {
             projects=ProjectPolicy(
                 short_term=largest(ShortTermPolicy, recent_messages=4, chunk_messages=2, max_chunks=2),
                 narrative=largest(NarrativePolicy),
-                long_term=largest(LongTermPolicy, history=16),
+                long_term=largest(LongTermPolicy, history=16, ask=True),
             )
         ),
     ),

@@ -1,7 +1,7 @@
 """Role enrich: who answers what, and that no answer waits for another that takes its time."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
@@ -17,6 +17,7 @@ from models.wire.codec import encode
 from streams.inference.llm_answers import LlmReply
 from streams.inference.llm_facts import ExtractedFacts
 from streams.inference.llm_memories import MemoryWriter
+from streams.inference.statement_reader import StatementReader
 from streams.inference.summaries import Answerers, ExtractiveSummariser, LlmSummariser, Reply, Request, answerers
 from streams.observe.telemetry import metrics
 from streams.roles import answering
@@ -46,6 +47,7 @@ EPISODE = events.EpisodeRequested(**HEAD, user_id="u", first_turn=1, last_turn=2
 MEMORY = events.MemoryRequested(**HEAD, user_id="u", space="app", request=1, summary="s", notables=[], turns=TURNS)
 SEGMENT = events.SegmentRequested(**HEAD, user_id="u", first_turn=5, last_turn=9, turns=TURNS, ended_at=NOW)
 TOPIC = events.TopicSummaryRequested(**HEAD, user_id="u", topic_id="t", packed=8, summary="Of boats.", turns=TURNS)
+STATEMENTS = events.StatementsRequested(**HEAD, user_id="u", project_id="p", turn=4, sentences=["Mel is sound."])
 COMPACTION = events.CompactionRequested(**HEAD, user_id="u", space="user", request=2, memories=[], new_memory=NEW)
 
 
@@ -59,6 +61,18 @@ class Extractor:
         value = content.rsplit(maxsplit=1)[-1]
         fact = ExtractedFact(category=FactCategory.IDENTITY, key="name", value=value, confidence=1.0)
         return ExtractedFacts(facts=[fact], retractions=[])
+
+
+class Reader(StatementReader):
+    """Takes each sentence for an entity."""
+
+    def __init__(self) -> None:
+        """No weights."""
+
+    def read(self, sentences: Sequence[str]) -> list[events.ReadStatement]:
+        """At once."""
+        entity = events.MemoryType.ENTITY
+        return [events.ReadStatement(content=each, memory_type=entity, confidence=0.8) for each in sentences]
 
 
 class Model:
@@ -89,7 +103,7 @@ def table(said: str = SAID) -> Answerers:
     """All answerers, with a model that says this."""
     model, policy = Model(said), Policy()
     writer = MemoryWriter(model, policy.apps, within=timedelta(seconds=30))
-    return answerers(LlmSummariser(model, ExtractiveSummariser(policy), policy), Extractor(), writer)
+    return answerers(LlmSummariser(model, ExtractiveSummariser(policy), policy), Extractor(), writer, Reader())
 
 
 def test_every_kind_of_request_has_its_answerer() -> None:
@@ -105,6 +119,7 @@ def test_every_kind_of_request_has_its_answerer() -> None:
         (MEMORY, events.MemoryProposed),
         (COMPACTION, events.CompactionDecided),
         (SEGMENT, events.SegmentSummarised),
+        (STATEMENTS, events.StatementsRead),
         (TOPIC, events.TopicSummarised),
     ],
 )

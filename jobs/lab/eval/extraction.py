@@ -97,8 +97,8 @@ class _JudgedSentence(scores.Judged, frozen=True):
 
 def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_from: float) -> ExtractionScores:
     """Run rules and source patterns over every message and count."""
-    judged = [_judge(each, extract(each), promote_from) for each in sentences]
-    bare = [_judge(each, by_seed_patterns(each), promote_from) for each in sentences]
+    judged = [judge(each, extract(each), promote_from) for each in sentences]
+    bare = [judge(each, by_seed_patterns(each), promote_from) for each in sentences]
     rules, patterns = scores.figures(judged), scores.figures(bare)
     return ExtractionScores(
         all=rules,
@@ -124,7 +124,8 @@ def by_seed_patterns(sentence: LabelledSentence) -> list[ExtractedStatement]:
     ]
 
 
-def _judge(sentence: LabelledSentence, found: Iterable[ExtractedStatement], promote_from: float) -> _JudgedSentence:
+def judge(sentence: LabelledSentence, found: Iterable[ExtractedStatement], promote_from: float) -> _JudgedSentence:
+    """Pair what a message states with what was found in it, surely enough to become a memory."""
     promoted = [each for each in found if each.confidence >= promote_from]
     right, absent, left = scores.paired(sentence.expected, promoted, lambda label, each: label.type is each.type)
     other_subjects = [

@@ -184,6 +184,54 @@ def ranker(
     )
 
 
+@app.command(
+    epilog=examples(
+        "turntide lab train statements --to statements.npz",
+        "turntide lab train statements --data mine.tsv --to mine.npz --no-measure",
+    )
+)
+def statements(
+    *,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Messages, tab-separated under a heading: manner, states, because, text. None: Turntide's."),
+    ] = None,
+    to: Annotated[Path, typer.Option(help="File of weights; the shipped one is streams/inference/statements.npz.")],
+    measure: Annotated[
+        bool, typer.Option("--measure/--no-measure", help="Measure on what it was not fitted on.")
+    ] = True,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Train the second reader of statements, with the embedder e5, and measure it beside rules and a bag of words.
+
+    On each manner of writing by a reader trained on the others, and on the labelled set of `turntide lab eval
+    extraction`. No message is printed.
+    """
+    import numpy as np
+    from msgspec.structs import asdict
+
+    from jobs.lab.train.statements import embedded_once, read_written, train
+    from jobs.lab.train.statements import measure as measured
+    from jobs.shared.output import status_line
+    from models.policy import Policy
+    from streams.inference.onnx_embedder import E5Embedder
+
+    if not to.parent.is_dir():
+        raise ConfigurationError(f"--to {to}: there is no folder {to.parent}")
+    written, embed = read_written(data), embedded_once(E5Embedder().embed)
+    with status_line("statements") as say:
+        say(f"embedding {len(written):,} messages")
+        vectors = embed([each.said for each in written])
+        with to.open("wb") as file:
+            np.savez_compressed(file, **train(written, vectors)._asdict())
+        say("measuring")
+        promote_from = Policy().projects.long_term.promote_from
+        figures = list(measured(written, vectors, embed, promote_from)) if measure else []
+    if figures:
+        Printer(output).rows("read", [asdict(each) for each in figures])
+    Printer(output).record({"file": str(to), "bytes": to.stat().st_size, "messages": len(written)})
+
+
 @app.command(epilog=examples("turntide lab train card", "turntide lab train card mine.scorer > card.md"))
 def card(
     file: Annotated[

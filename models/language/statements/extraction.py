@@ -24,7 +24,7 @@ from msgspec import Struct
 from models.events.base import Role
 from models.events.project_items import MemoryType
 from models.language.facts.attribution import plain
-from models.language.matters import matter_of
+from models.language.matters import is_revision, matter_of
 from models.language.notable import clipped, is_barred
 from models.language.statements.doubts import FACTORS, doubts_of
 from models.language.statements.spoken import MAX_SENTENCE_CHARS, clauses_of, sentences_of
@@ -207,6 +207,40 @@ def extract(content: str, role: Role, *, context: str = "") -> list[ExtractedSta
     return list(found.values())
 
 
+def unread(content: str, *, context: str = "") -> list[str]:
+    """Sentences of a user's message in which no rule finds a statement, however doubtful: what a second reader gets.
+
+    >>> unread("We chose Vue. Calling it: two nodes. Is it fast?")
+    ['Calling it: two nodes.']
+    """
+    if context and agrees(content):
+        return []
+    return [
+        sentence
+        for sentence in sentences_of(content)
+        if _FEWEST_WORDS <= len(words_of(sentence.lower())) <= _MOST_WORDS
+        and not any(_of_sentence(sentence, Role.USER))
+        and not is_revision(sentence)
+        and not is_barred(sentence)
+    ]
+
+
+def stated(sentence: str, type_: MemoryType, confidence: float) -> ExtractedStatement:
+    """A statement that somebody else found: content and subject as those of the rules have.
+
+    >>> found = stated("Postgres it is!", MemoryType.DECISION, 0.9)
+    >>> found.content, found.confidence, found.subject
+    ('Postgres it is', 0.9, 'database')
+    """
+    clause = sentence.rstrip(" .,;:!")
+    return _found(clause, type_, confidence, _subject_of(clause, clause.lower(), type_), [])
+
+
+def _subject_of(text: str, lower: str, type_: MemoryType, opener: str = "") -> StatementSubject:
+    of = about(lower, type_, opener=opener)
+    return of._replace(subject=matter_of(text)) if not of.subject and type_ in _VALUED else of
+
+
 def _agreed(context: str) -> list[ExtractedStatement]:
     proposed = proposal_in(context)
     if proposed is None or is_barred(proposed):
@@ -237,9 +271,7 @@ def _of_sentence(sentence: str, role: Role) -> Iterator[ExtractedStatement]:
             doubts = doubts_of(clause, rule.type, match)
             if role is Role.ASSISTANT:
                 doubts.append("assistant")
-            of = about(clause.lower, rule.type, opener=clause.opener)
-            if not of.subject and rule.type in _VALUED:
-                of = of._replace(subject=matter_of(clause.text))
+            of = _subject_of(clause.text, clause.lower, rule.type, clause.opener)
             yield _found(clause.text, rule.type, rule.confidence, of, doubts)
             break
 
