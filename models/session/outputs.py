@@ -8,31 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
-from models.events import (
-    AlertChanged,
-    ConversationEnded,
-    DeadLetter,
-    EpisodeClosed,
-    JudgementRequested,
-    Mode,
-    ModeTransition,
-    OutputEvent,
-    ProfileUpdated,
-    ProjectConversationEnded,
-    ProjectTurnAdded,
-    RequestedTurn,
-    RiskPoint,
-    SegmentCompacted,
-    SegmentRequested,
-    Slope,
-    TopicChanged,
-    TopicsKept,
-    TopicSummaryRequested,
-    Turn,
-    UserTurnAdded,
-    WindowClosed,
-)
-from models.events.base import OutputFields, session_key
+from models import events
 from models.events.ids import named_id
 from models.policy.digest import policy_digest
 from models.risk.alerts import Cause, OpenAlert, resolve
@@ -64,14 +40,14 @@ _EARLIER = 4
 """Of what a language model sees of a conversation, at most one part in so many is summaries of what does not fit."""
 
 
-def forms_of(event: OutputEvent) -> tuple[OutputEvent, ...]:
+def forms_of(event: events.OutputEvent) -> tuple[events.OutputEvent, ...]:
     """The event, and as releases up to 0.2 emitted it: fingerprints of their alerts did not name the app."""
-    if not isinstance(event, AlertChanged):
+    if not isinstance(event, events.AlertChanged):
         return (event,)
     return event, structs.replace(event, fingerprint=named_id(_FINGERPRINT, event.session_id))
 
 
-class SessionEmission(entity.Emission[OutputEvent]):
+class SessionEmission(entity.Emission[events.OutputEvent]):
     """What one fold emits, in order.
 
     Args:
@@ -94,7 +70,7 @@ class SessionEmission(entity.Emission[OutputEvent]):
         """One event per closed window."""
         for window in closed:
             self.outputs.append(
-                WindowClosed(
+                events.WindowClosed(
                     **self._common("window_closed"),
                     **structs.asdict(window.counts),
                     scope="session",
@@ -107,7 +83,7 @@ class SessionEmission(entity.Emission[OutputEvent]):
     def segment(self, segment: KeptSegment) -> None:
         """A segment was compacted, or its summary replaced."""
         self.outputs.append(
-            SegmentCompacted(
+            events.SegmentCompacted(
                 **self._common("segment_compacted"),
                 **structs.asdict(segment),
                 first_turn=segment.first_turn,
@@ -121,30 +97,34 @@ class SessionEmission(entity.Emission[OutputEvent]):
         """A slower summariser is asked for a segment."""
         chars = self._policy.memory.asked_chars
         self.outputs.append(
-            SegmentRequested(
+            events.SegmentRequested(
                 **self._common("segment_requested"),
                 first_turn=segment.first_turn,
                 last_turn=segment.last_turn,
-                turns=[RequestedTurn(turn.role, turn.content[:chars]) for turn in turns],
+                turns=[events.RequestedTurn(turn.role, turn.content[:chars]) for turn in turns],
                 ended_at=segment.ended_at,
             )
         )
 
-    def user_turn(self, turn: Turn) -> None:
+    def user_turn(self, turn: events.Turn) -> None:
         """A turn is the user's too: whoever folds users goes on from here."""
         common = self._common("user_turn_added", turn)
         self.outputs.append(
-            UserTurnAdded(**common, turn=turn.turn, role=turn.role, content=turn.content, language=self._head.language)
+            events.UserTurnAdded(
+                **common, turn=turn.turn, role=turn.role, content=turn.content, language=self._head.language
+            )
         )
 
-    def project_turn(self, turn: Turn, project_id: str) -> None:
+    def project_turn(self, turn: events.Turn, project_id: str) -> None:
         """A turn is its project's too: whoever folds projects goes on from here."""
         projects, place = self._head.projects, [turn.app_id, project_id]
         if place not in projects and len(projects) < self._policy.projects.projects_of_session:
             self._head.projects = [*projects, place]
         common = self._common("project_turn_added", turn)
         self.outputs.append(
-            ProjectTurnAdded(**common, project_id=project_id, turn=turn.turn, role=turn.role, content=turn.content)
+            events.ProjectTurnAdded(
+                **common, project_id=project_id, turn=turn.turn, role=turn.role, content=turn.content
+            )
         )
 
     def project_conversations(self, reason: str, status: Literal["ended", "paused"]) -> None:
@@ -154,7 +134,7 @@ class SessionEmission(entity.Emission[OutputEvent]):
             common = self._common("project_conversation_ended")
             common["app_id"] = app_id
             self.outputs.append(
-                ProjectConversationEnded(
+                events.ProjectConversationEnded(
                     **common, project_id=project_id, status=status, reason=reason, last_turn=last_turn
                 )
             )
@@ -167,7 +147,7 @@ class SessionEmission(entity.Emission[OutputEvent]):
         now = max(self._step.timestamp, self._item.watermark)
         packed = topic.packed
         self.outputs.append(
-            TopicChanged(
+            events.TopicChanged(
                 **self._common("topic_changed"),
                 **_read(topic, _OF_TOPIC),
                 cause=change.cause,
@@ -194,12 +174,14 @@ class SessionEmission(entity.Emission[OutputEvent]):
 
         if change.packed and policy.ask:
             self.outputs.append(
-                TopicSummaryRequested(
+                events.TopicSummaryRequested(
                     **self._common("topic_summary_requested"),
                     topic_id=topic.topic_id,
                     packed=topic.away,
                     summary=change.before,
-                    turns=[RequestedTurn(each.role, each.content[: policy.asked_chars]) for each in change.packed],
+                    turns=[
+                        events.RequestedTurn(each.role, each.content[: policy.asked_chars]) for each in change.packed
+                    ],
                 )
             )
 
@@ -208,13 +190,13 @@ class SessionEmission(entity.Emission[OutputEvent]):
         news = [] if self._head.other_user else take_news(self._state.topics(self._policy))
         for at in range(0, len(news), _TOPICS_AT_ONCE):
             topics = news[at : at + _TOPICS_AT_ONCE]
-            self.outputs.append(TopicsKept(**self._common("topics_kept"), topics=topics))
+            self.outputs.append(events.TopicsKept(**self._common("topics_kept"), topics=topics))
 
     def damage(self, damage: Damage) -> None:
         """A packed history could not be read to its end: what is there of it goes to the dead letters."""
         item = self._item
         self.outputs.append(
-            DeadLetter(
+            events.DeadLetter(
                 id=self.common("dead_letter")["id"],
                 **structs.asdict(item.position),
                 stage=TOPICS_STAGE,
@@ -231,7 +213,7 @@ class SessionEmission(entity.Emission[OutputEvent]):
         """The session closed."""
         head = self._head
         self.outputs.append(
-            EpisodeClosed(
+            events.EpisodeClosed(
                 **self._common("episode_closed"),
                 **_read(head, _OF_EPISODE),
                 reason=reason,
@@ -261,7 +243,7 @@ class SessionEmission(entity.Emission[OutputEvent]):
             if space == "user" and head.other_user:
                 continue
             self.outputs.append(
-                ConversationEnded(
+                events.ConversationEnded(
                     **self._common("conversation_ended"),
                     **_read(head, _OF_CONVERSATION),
                     space=space,
@@ -269,7 +251,7 @@ class SessionEmission(entity.Emission[OutputEvent]):
                     summary=summary.text,
                     key_topics=summary.key_topics,
                     notables=notables,
-                    turns=[RequestedTurn(turn.role, turn.content) for turn in turns],
+                    turns=[events.RequestedTurn(turn.role, turn.content) for turn in turns],
                     earlier=before,
                     ended_at=head.latest_at,
                 )
@@ -299,10 +281,10 @@ class SessionEmission(entity.Emission[OutputEvent]):
             shares = judged.evidence(dict(zip(head.risk_turns, head.risks, strict=True)))
             reason = explain_judgement(escalation)
         self.outputs.append(
-            AlertChanged(
+            events.AlertChanged(
                 **self._common("alert_changed"),
                 **_read(alert, _OF_ALERT),
-                fingerprint=named_id(_FINGERPRINT, session_key(head.app_id, session_id)),
+                fingerprint=named_id(_FINGERPRINT, events.session_key(head.app_id, session_id)),
                 cause=cause,
                 reason=reason,
                 score=self._step.score,
@@ -324,16 +306,16 @@ class SessionEmission(entity.Emission[OutputEvent]):
         common = self._common("alert_changed")
         common["user_id"] = ""
         self.outputs.append(
-            AlertChanged(
+            events.AlertChanged(
                 **common,
                 **_read(resolve(alert), _OF_ALERT),
-                fingerprint=named_id(_FINGERPRINT, session_key(head.app_id, self._item.event.session_id)),
+                fingerprint=named_id(_FINGERPRINT, events.session_key(head.app_id, self._item.event.session_id)),
                 cause="erased",
                 reason="the session was erased",
                 score=0.0,
-                mode=Mode.CALM,
+                mode=events.Mode.CALM,
                 signals=[],
-                slope=Slope(0.0, 0.0, 0),
+                slope=events.Slope(0.0, 0.0, 0),
                 evidence=[],
                 turn=head.last_turn,
                 policy_version=policy.version,
@@ -345,25 +327,25 @@ class SessionEmission(entity.Emission[OutputEvent]):
         turns = self._state.buffer.judged(self._policy.escalation.judge_turn_chars)
         common = self._common("judgement_requested")
         self.outputs.append(
-            JudgementRequested(**common, alert_id=alert.alert_id, turn=self._head.last_turn, turns=turns)
+            events.JudgementRequested(**common, alert_id=alert.alert_id, turn=self._head.last_turn, turns=turns)
         )
 
     def _profile(self, *, still_open: bool) -> None:
         """The profile as it is now; the risk points since the one before go with it."""
         head, measured = self._head, self._step.measured
         self.outputs.append(
-            ProfileUpdated(
+            events.ProfileUpdated(
                 **self._common("profile_updated"),
                 **structs.asdict(head.behaviour),
                 **_read(head, _OF_PROFILE),
                 open=still_open,
                 slope=measured.slope,
-                mode_transitions=[ModeTransition(turn, mode) for turn, mode in head.mode_transitions],
+                mode_transitions=[events.ModeTransition(turn, mode) for turn, mode in head.mode_transitions],
                 repeated_topics=dict(head.repeated_topics),
                 suspicion=suspicion_score(head.behaviour, head.turn_count, self._policy.risk.suspicion),
                 score=self._step.score,
                 signals=measured.combination.shares(),
-                risk_points=[RiskPoint(*point) for point in head.risk_points],
+                risk_points=[events.RiskPoint(*point) for point in head.risk_points],
                 language=head.language if head.supported else UNSUPPORTED,
                 unsupported=head.unsupported,
             )
@@ -373,7 +355,7 @@ class SessionEmission(entity.Emission[OutputEvent]):
 
     # --- what every event begins with
 
-    def _common(self, kind: str, turn: Turn | None = None) -> OutputFields:
+    def _common(self, kind: str, turn: events.Turn | None = None) -> events.OutputFields:
         """What the next event of a kind begins with; whose it is says the turn, or else the session."""
         whose, common = turn or self._head, self.common(kind, self._key)
         common["user_id"], common["app_id"] = whose.user_id, whose.app_id

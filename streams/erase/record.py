@@ -6,15 +6,7 @@ from collections.abc import AsyncGenerator, Iterator
 from aiokafka import ConsumerRecord, TopicPartition
 from msgspec import Struct, structs
 
-from models.events import (
-    EraseRequested,
-    ErasureEvent,
-    ErasureProved,
-    ProfileUpdated,
-    SessionName,
-    VectorsErased,
-    VectorsErasureDue,
-)
+from models import events
 from models.events.topics import ERASURES, PROFILES
 from models.policy import IntakePolicy
 from models.wire.codec import encode
@@ -28,7 +20,7 @@ PLACE = 0
 """Partition of all requests: whichever archive worker has it carries them out, one after the other."""
 
 
-def key_of(request_id: str, kind: type[ErasureEvent]) -> bytes:
+def key_of(request_id: str, kind: type[events.ErasureEvent]) -> bytes:
     """Key of a record of an erasure.
 
     >>> key_of("r-1", EraseRequested)
@@ -37,7 +29,7 @@ def key_of(request_id: str, kind: type[ErasureEvent]) -> bytes:
     return f"{request_id}/{tag_of(kind)}".encode()
 
 
-def recorded(event: ErasureEvent) -> Record:
+def recorded(event: events.ErasureEvent) -> Record:
     """An event of an erasure as it is written."""
     return Record(key_of(event.request_id, type(event)), encode(event), headers_for(event))
 
@@ -54,11 +46,11 @@ class ErasureRecords:
     """
 
     def __init__(self) -> None:
-        self.requested: dict[str, EraseRequested] = {}
-        self.due: dict[str, VectorsErasureDue] = {}
-        self.vectors: dict[str, VectorsErased] = {}
+        self.requested: dict[str, events.EraseRequested] = {}
+        self.due: dict[str, events.VectorsErasureDue] = {}
+        self.vectors: dict[str, events.VectorsErased] = {}
         self.answered_at: dict[str, int] = {}
-        self.proved: dict[str, ErasureProved] = {}
+        self.proved: dict[str, events.ErasureProved] = {}
         self._next: dict[TopicPartition, int] = {}
 
     async def refresh(self, logs: Logs) -> None:
@@ -79,46 +71,49 @@ class ErasureRecords:
     def take_event(self, event: Struct, *, offset: int) -> None:
         """Take in what a record says."""
         match event:
-            case EraseRequested():
+            case events.EraseRequested():
                 self.requested.setdefault(event.request_id, event)
-            case VectorsErasureDue():
+            case events.VectorsErasureDue():
                 self.due[event.request_id] = event
-            case VectorsErased():
+            case events.VectorsErased():
                 self.vectors[event.request_id] = _joined(self.vectors.get(event.request_id), event)
                 self.answered_at[event.request_id] = offset
-            case ErasureProved():
+            case events.ErasureProved():
                 self.proved.setdefault(event.request_id, event)
             case _:
                 pass
 
     def _forget(self, key: str) -> None:
         request_id, _, kind = key.rpartition("/")
-        if kind == tag_of(EraseRequested):
+        if kind == tag_of(events.EraseRequested):
             self.requested.pop(request_id, None)
-        if kind == tag_of(VectorsErasureDue):
+        if kind == tag_of(events.VectorsErasureDue):
             self.due.pop(request_id, None)
 
     @property
-    def pending(self) -> list[EraseRequested]:
+    def pending(self) -> list[events.EraseRequested]:
         """Requests without a proof."""
         return [request for request in self.requested.values() if request.request_id not in self.proved]
 
     @property
     def index_was_here(self) -> bool:
         """Whether an index ever answered that it had collections, to whichever erasure."""
-        answers: tuple[VectorsErased | ErasureProved, ...] = (*self.vectors.values(), *self.proved.values())
+        answers: tuple[events.VectorsErased | events.ErasureProved, ...] = (
+            *self.vectors.values(),
+            *self.proved.values(),
+        )
         return any(store.store.startswith("vectors ") for answer in answers for store in answer.stores)
 
     def names(self) -> Iterator[bytes]:
         """Keys of records that name somebody though the erasure is proved: they are to go."""
         for request_id in self.proved:
             if request_id in self.requested:
-                yield key_of(request_id, EraseRequested)
+                yield key_of(request_id, events.EraseRequested)
             if request_id in self.due:
-                yield key_of(request_id, VectorsErasureDue)
+                yield key_of(request_id, events.VectorsErasureDue)
 
 
-def _joined(before: VectorsErased | None, answer: VectorsErased) -> VectorsErased:
+def _joined(before: events.VectorsErased | None, answer: events.VectorsErased) -> events.VectorsErased:
     removed = {store.store: store.removed for store in before.stores} if before is not None else {}
     stores = [structs.replace(each, removed=each.removed + removed.get(each.store, 0)) for each in answer.stores]
     return structs.replace(answer, stores=stores)
@@ -134,7 +129,7 @@ class KafkaEraseRequests:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def request(self, wanted: EraseRequested) -> None:
+    async def request(self, wanted: events.EraseRequested) -> None:
         """Ask for one; on return the log has it. `ConfigurationError`, too, where it names too much or too little."""
         event = checked(wanted)
         async with opened(self._settings, IntakePolicy()) as logs:
@@ -147,12 +142,12 @@ class KafkaEraseRequests:
             found: dict[bytes | None, str] = {}
             async for record in logs.read(await logs.extents(PROFILES)):
                 key = (record.key or b"").decode(errors="replace")
-                if session_id in (key, SessionName.of_key(key).session_id):
+                if session_id in (key, events.SessionName.of_key(key).session_id):
                     event = logs.event_of(PROFILES, record)
-                    found[record.key] = event.app_id if isinstance(event, ProfileUpdated) else ""
+                    found[record.key] = event.app_id if isinstance(event, events.ProfileUpdated) else ""
         return set(filter(None, found.values()))
 
-    async def proof(self, request_id: str) -> ErasureProved | None:
+    async def proof(self, request_id: str) -> events.ErasureProved | None:
         """What came of it; None while it is under way, and for one that nobody asked for."""
         records = ErasureRecords()
         async with opened(self._settings, IntakePolicy()) as logs:

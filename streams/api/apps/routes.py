@@ -19,25 +19,7 @@ from models.events.base import CommandResult
 from models.events.fields import Identifier, printable
 from models.policy.app import AppPolicy
 from streams.api.answers import answered
-from streams.api.apps.messages import (
-    EXPORT_FORMAT,
-    EXPORT_VERSION,
-    SCALE,
-    Deleted,
-    Edited,
-    EditMemory,
-    Exported,
-    FoundMemories,
-    FoundMemory,
-    Memories,
-    MemoryAnswer,
-    Pending,
-    Purged,
-    UninstallApp,
-    Uninstalled,
-    memory_answer,
-    now_utc,
-)
+from streams.api.apps import messages
 from streams.api.commands import SpaceCommands
 from streams.api.sessions.turns import SoughtText
 from streams.api.users.messages import From, To, between
@@ -87,9 +69,9 @@ class AskedSpace:
         """What is audited of a look at the space."""
         return MemoriesRead(**self.command(now), how=how, count=len(found), memory_id=memory_id)
 
-    def pending(self, request_id: str) -> Accepted[Pending]:
+    def pending(self, request_id: str) -> Accepted[messages.Pending]:
         """202: it is written, and will be seen."""
-        result = Pending(
+        result = messages.Pending(
             success=False,
             pending=True,
             request_id=request_id,
@@ -143,7 +125,7 @@ class AppMemoryAdmin:
         commands: SpaceCommands,
         policy: AppPolicy,
         *,
-        now: Callable[[], datetime] = now_utc,
+        now: Callable[[], datetime] = messages.now_utc,
     ) -> None:
         self._memories = memories
         self._commands = commands
@@ -151,27 +133,27 @@ class AppMemoryAdmin:
         self._now = now
 
     @APPS.get("/{app_id:path}/memories", "list_app_memories", audits="text_read", kept=True)
-    async def listed(self, asked: ListedMemories) -> Memories:
+    async def listed(self, asked: ListedMemories) -> messages.Memories:
         """Memories of an app, the latest updated first; those that others share with it after its own."""
         space = AskedSpace(asked)
         found = list(await self._memories.memories(space.app_id, space.user_id))
         if asked.include_shared:
             found += await self._memories.shared_with(space.app_id, space.user_id)
         await self._commands.note(space.read(self._now(), "list", found))
-        return Memories(memories=list(map(memory_answer, found)))
+        return messages.Memories(memories=list(map(messages.memory_answer, found)))
 
     @APPS.get("/{app_id:path}/memories/export", "export_app_memories", audits="text_read")
-    async def export(self, asked: OfSpace) -> RouteAnswer[Exported]:
+    async def export(self, asked: OfSpace) -> RouteAnswer[messages.Exported]:
         """All memories of an app as a file, with what conflicts with what."""
         space = AskedSpace(asked)
         found = await self._memories.memories(space.app_id, space.user_id)
-        exported = Exported(
-            format=EXPORT_FORMAT,
-            version=EXPORT_VERSION,
+        exported = messages.Exported(
+            format=messages.EXPORT_FORMAT,
+            version=messages.EXPORT_VERSION,
             app_id=space.app_id,
             user_id=space.user_id,
             exported_at=self._now(),
-            memories=sorted(map(memory_answer, found), key=lambda memory: memory.id),
+            memories=sorted(map(messages.memory_answer, found), key=lambda memory: memory.id),
         )
         await self._commands.note(space.read(self._now(), "export", found))
         name = quote(f"memories-{space.app_id}.json", safe="")
@@ -179,7 +161,7 @@ class AppMemoryAdmin:
         return RouteAnswer(exported, headers)
 
     @APPS.get("/{app_id:path}/memories/search", "search_app_memories", audits="text_read")
-    async def search(self, asked: SoughtMemories) -> FoundMemories:
+    async def search(self, asked: SoughtMemories) -> messages.FoundMemories:
         """Memories of an app that speak of something, best first."""
         space = AskedSpace(asked)
         window = between(asked.since, asked.until)
@@ -187,21 +169,29 @@ class AppMemoryAdmin:
             space.app_id, space.user_id, asked.q, mode=asked.mode, top_k=asked.limit, between=window
         )
         await self._commands.note(space.read(self._now(), "search", found))
-        return FoundMemories(
-            memories=[answered(FoundMemory, memory_answer(each), score=score) for each, score in found]
+        return messages.FoundMemories(
+            memories=[
+                answered(messages.FoundMemory, messages.memory_answer(each), score=score) for each, score in found
+            ]
         )
 
     @APPS.delete("/{app_id:path}/memories", "purge_app_memories", audits="acted", kept=True)
-    async def purge(self, asked: OfSpace) -> Purged | Accepted[Pending]:
+    async def purge(self, asked: OfSpace) -> messages.Purged | Accepted[messages.Pending]:
         """Delete all memories of an app, its users' too, or of one user; and conversations that wait to become one."""
         space, deleted = AskedSpace(asked), await self._purged_users(asked)
         if isinstance(deleted, Accepted):
             return deleted
         result = await self._done(space, MemoriesPurged)
-        return result if isinstance(result, Accepted) else Purged(success=True, deleted_count=deleted + result.count)
+        return (
+            result
+            if isinstance(result, Accepted)
+            else messages.Purged(success=True, deleted_count=deleted + result.count)
+        )
 
     @APPS.post("/{app_id:path}/uninstall", "uninstall_app", audits="acted")
-    async def uninstall(self, asked: OfSpace, body: UninstallApp) -> Uninstalled | Accepted[Pending]:
+    async def uninstall(
+        self, asked: OfSpace, body: messages.UninstallApp
+    ) -> messages.Uninstalled | Accepted[messages.Pending]:
         """Note that an app is gone. Its memories stay, unless they are to be purged with it."""
         space = AskedSpace(asked)
         deleted = await self._purged_users(asked) if body.purge_memories else 0
@@ -211,10 +201,10 @@ class AppMemoryAdmin:
         if isinstance(result, Accepted):
             return result
         deleted += result.count if body.purge_memories else 0
-        return Uninstalled(success=True, purged=body.purge_memories, deleted_count=deleted)
+        return messages.Uninstalled(success=True, purged=body.purge_memories, deleted_count=deleted)
 
     @APPS.get("/{app_id:path}/memories/{memory_id}", "get_app_memory", audits="text_read")
-    async def one(self, asked: OfMemory) -> MemoryAnswer:
+    async def one(self, asked: OfMemory) -> messages.MemoryAnswer:
         """One memory of an app."""
         space = AskedSpace(asked)
         found = await self._one_of(space, asked.memory_id)
@@ -224,40 +214,42 @@ class AppMemoryAdmin:
         return found
 
     @APPS.put("/{app_id:path}/memories/{memory_id}", "edit_app_memory", audits="acted", errors=(HTTPStatus.CONFLICT,))
-    async def edit(self, asked: OfMemory, body: EditMemory) -> Edited | Accepted[Pending]:
+    async def edit(self, asked: OfMemory, body: messages.EditMemory) -> messages.Edited | Accepted[messages.Pending]:
         """Put a memory right by hand, pin it, or share it with other apps."""
         space = AskedSpace(asked)
         _require_fit(body, space, self._policy)
-        importance = None if body.importance is None else body.importance / SCALE
+        importance = None if body.importance is None else body.importance / messages.SCALE
         changes = structs.asdict(body) | {"importance": importance}
         result = await self._done(space, MemoryEdited, memory_id=asked.memory_id, **changes)
         if isinstance(result, Accepted):
             return result
         _require_done(result, self._policy)
-        return Edited(success=True, memory=await self._one_of(space, asked.memory_id) if caller().text else None)
+        return messages.Edited(
+            success=True, memory=await self._one_of(space, asked.memory_id) if caller().text else None
+        )
 
     @APPS.delete("/{app_id:path}/memories/{memory_id}", "delete_app_memory", audits="acted", kept=True)
-    async def delete(self, asked: OfMemory) -> Deleted | Accepted[Pending]:
+    async def delete(self, asked: OfMemory) -> messages.Deleted | Accepted[messages.Pending]:
         """Delete one memory. One that is gone already is no error, and said so."""
         result = await self._done(AskedSpace(asked), MemoryDeleted, memory_id=asked.memory_id)
         if isinstance(result, Accepted):
             return result
         if result.outcome == "not_found":
-            return Deleted(success=True, deleted_count=0, already_gone=True)
-        return Deleted(success=True)
+            return messages.Deleted(success=True, deleted_count=0, already_gone=True)
+        return messages.Deleted(success=True)
 
     async def _done(
         self, space: AskedSpace, kind: type[AdminCommand], **fields: Any
-    ) -> CommandResult | Accepted[Pending]:
+    ) -> CommandResult | Accepted[messages.Pending]:
         command: AdminCommand = kind(**space.command(self._now()), **fields)
         result = await self._commands.carry_out(command)
         return space.pending(command.request_id) if result is None else result
 
-    async def _one_of(self, space: AskedSpace, memory_id: int) -> MemoryAnswer | None:
+    async def _one_of(self, space: AskedSpace, memory_id: int) -> messages.MemoryAnswer | None:
         found = await self._memories.memories(space.app_id, space.user_id)
-        return next((memory_answer(each) for each in found if each.memory_id == memory_id), None)
+        return next((messages.memory_answer(each) for each in found if each.memory_id == memory_id), None)
 
-    async def _purged_users(self, asked: OfSpace) -> int | Accepted[Pending]:
+    async def _purged_users(self, asked: OfSpace) -> int | Accepted[messages.Pending]:
         """How many memories of an app's users went, where none of them is named.
 
         Raises:
@@ -280,13 +272,13 @@ class AppMemoryAdmin:
         return deleted
 
 
-def _require_fit(asked: EditMemory, space: AskedSpace, policy: AppPolicy) -> None:
+def _require_fit(asked: messages.EditMemory, space: AskedSpace, policy: AppPolicy) -> None:
     """Let through what can change.
 
     Raises:
         Problem: 422, with the field; 403, it is to be shared with another tenant.
     """
-    if asked == EditMemory():
+    if asked == messages.EditMemory():
         raise invalid_field("", "nothing is to change: name content, importance, tags, pinned or sharedWith")
     if asked.content is not None and len(asked.content) > policy.most_content_chars:
         raise _too_long(policy)

@@ -11,22 +11,9 @@ from models.events import Mode, ModeTransition, SessionName
 from models.policy import NotifyPolicy
 from models.risk.telling import counterfactual, strongest
 from streams.api.answers import answered
+from streams.api.live import messages
 from streams.api.live.board import LiveBoard
 from streams.api.live.known import MOST_SEGMENTS, KnownAlert
-from streams.api.live.messages import (
-    AlertDetail,
-    ModeChange,
-    Said,
-    SaidTurn,
-    Segment,
-    Share,
-    Timeline,
-    TimelineEpisode,
-    TimelineFact,
-    TimelineTopic,
-    TimelineTurn,
-    Weight,
-)
 from streams.api.live.routes import LIVE
 from streams.api.sessions.turns import OfSession, session_of
 from streams.http.audit import note, note_ids
@@ -79,7 +66,7 @@ class TimelineReader:
         self._users = users
 
     @LIVE.get("/texts/{session_id:path}", "list_session_texts", audits="text_read")
-    async def said(self, asked: SaidTurns) -> Said:
+    async def said(self, asked: SaidTurns) -> messages.Said:
         """What was said in a session; turns that are not indexed (any more) are left out.
 
         Raises:
@@ -90,10 +77,10 @@ class TimelineReader:
             raise invalid_field("last", f"is to be from first on, and with it at most {MOST_TURNS} turns")
         session = await session_of(self._turns, asked.session_id, asked.app_id)
         found = await self._turns.turns_numbered(session, range(asked.first, asked.last + 1))
-        return Said(turns=[answered(SaidTurn, each) for each in found])
+        return messages.Said(turns=[answered(messages.SaidTurn, each) for each in found])
 
     @LIVE.get("/sessions/{session_id:path}", "get_session_timeline")
-    async def timeline(self, asked: OfTimeline) -> Timeline:
+    async def timeline(self, asked: OfTimeline) -> messages.Timeline:
         """One session: turns, modes, segments, topics, facts, episodes, alerts with their grounds.
 
         Raises:
@@ -119,22 +106,22 @@ class TimelineReader:
         alerts = self._board.alerts(session)
         segments = await self._turns.segments(session, MOST_SEGMENTS) if text else []
         summaries = {each.first_turn: each.summary for each in segments}
-        return Timeline(
+        return messages.Timeline(
             session=row,
             turns=_turns(turns, alerts),
             modes=_modes(self._board.modes(session), {turn.turn: turn.timestamp for turn in turns}),
             segments=[
-                answered(Segment, each, summary=summaries.get(each.first_turn))
+                answered(messages.Segment, each, summary=summaries.get(each.first_turn))
                 for each in self._board.segments(session)
             ],
             topics=[_topic(topic, text=text) for topic in topics],
             facts=[
-                answered(TimelineFact, fact, value=fact.value if text else None)
+                answered(messages.TimelineFact, fact, value=fact.value if text else None)
                 for fact in facts
                 if fact.session_id == session.session_id
             ],
             episodes=[
-                answered(TimelineEpisode, each, summary=each.summary if text else None)
+                answered(messages.TimelineEpisode, each, summary=each.summary if text else None)
                 for each in episodes
                 if any(run.session_id == row.session_id for run in each.turns)
             ],
@@ -146,30 +133,32 @@ class TimelineReader:
         return [*found.kept, *await self._topics.gone(session, found, MOST_GONE_TOPICS)]
 
 
-def _turns(turns: Sequence[RememberedTurn], alerts: Sequence[KnownAlert]) -> list[TimelineTurn]:
+def _turns(turns: Sequence[RememberedTurn], alerts: Sequence[KnownAlert]) -> list[messages.TimelineTurn]:
     resting: dict[int, list[str]] = {}
     for alert in alerts:
         for number in dict.fromkeys(each.turn for each in alert.event.evidence):
             resting.setdefault(number, []).append(alert.event.alert_id)
-    return [answered(TimelineTurn, each, evidence=resting.get(each.turn, [])) for each in turns]
+    return [answered(messages.TimelineTurn, each, evidence=resting.get(each.turn, [])) for each in turns]
 
 
-def _modes(transitions: Sequence[ModeTransition], times: Mapping[int, datetime]) -> list[ModeChange]:
+def _modes(transitions: Sequence[ModeTransition], times: Mapping[int, datetime]) -> list[messages.ModeChange]:
     """The modes, each with the one before; a session begins calm."""
     modes = [Mode.CALM, *(each.mode for each in transitions)]
     return [
-        ModeChange(turn=each.turn, from_mode=before.value, to_mode=each.mode.value, at=times.get(each.turn))
+        messages.ModeChange(turn=each.turn, from_mode=before.value, to_mode=each.mode.value, at=times.get(each.turn))
         for before, each in zip(modes, transitions, strict=False)
         if each.mode is not before
     ]
 
 
-def _topic(topic: RememberedTopic, *, text: bool) -> TimelineTopic:
+def _topic(topic: RememberedTopic, *, text: bool) -> messages.TimelineTopic:
     state = "gone" if not topic.kept else "active" if topic.active else "kept"
-    return answered(TimelineTopic, topic, topic=topic.topic_id, title=topic.title if text else None, state=state)
+    return answered(
+        messages.TimelineTopic, topic, topic=topic.topic_id, title=topic.title if text else None, state=state
+    )
 
 
-def alert_detail(alert: KnownAlert, policy: NotifyPolicy) -> AlertDetail:
+def alert_detail(alert: KnownAlert, policy: NotifyPolicy) -> messages.AlertDetail:
     """An alert with its grounds: the signals that made its score, as its reason has them.
 
     Without a model those of the source formulas, and neither weights nor a counterfactual.
@@ -180,10 +169,12 @@ def alert_detail(alert: KnownAlert, policy: NotifyPolicy) -> AlertDetail:
         raising = {each.signal: each.log_odds for each in strongest(judged.contributions) if each.log_odds > 0}
         made = {name: added / sum(raising.values()) for name, added in raising.items()}
     return answered(
-        AlertDetail,
+        messages.AlertDetail,
         row,
         next_step=policy.next_step(alert.event.category),
-        signals=[Share(name=name, share=share) for name, share in made.items()],
-        contributions=[] if judged is None else [Weight(turn=each.turn, weight=each.log_odds) for each in judged.turns],
+        signals=[messages.Share(name=name, share=share) for name, share in made.items()],
+        contributions=[]
+        if judged is None
+        else [messages.Weight(turn=each.turn, weight=each.log_odds) for each in judged.turns],
         counterfactual=None if judged is None else counterfactual(judged),
     )

@@ -13,30 +13,13 @@ from models.project.rendering import chunks_of
 from models.project.view import ProjectView
 from models.retrieval.relations import Neighbour, dependents, neighbours, path
 from streams.api.answers import answered
-from streams.api.projects.answers import (
-    MAX_PAGE,
-    ArcAnswer,
-    ChunkAnswer,
-    ConversationAnswer,
-    Conversations,
-    Edge,
-    Episodes,
-    GraphAnswer,
-    MemoryPage,
-    Node,
-    PathAnswer,
-    PendingFacts,
-    ProjectMemoryAnswer,
-    RelatedMemories,
-    RelatedNode,
-    ValidMemories,
-)
+from streams.api.projects import answers
 from streams.api.projects.messages import MAX_DEPTH
 from streams.api.projects.reading import OfReader, conversation_of
 from streams.api.projects.space import PROJECTS, AskedProject, ItemName, OfProject, no_such
 from streams.http.problems import invalid_field
 
-_Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE, description="How many at most.")]
+_Limit = Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="How many at most.")]
 _Conversation = Annotated[Identifier, Meta(description="Only of this one.")]
 
 
@@ -109,7 +92,7 @@ _MemoryId = Annotated[ItemName, Meta(description="A memory.")]
 class WholeGraph(OfProject, frozen=True, kw_only=True):
     """A request for a graph."""
 
-    limit: Annotated[int, Meta(ge=1, le=10 * MAX_PAGE, description="Relationships at most.")] = MAX_PAGE
+    limit: Annotated[int, Meta(ge=1, le=10 * answers.MAX_PAGE, description="Relationships at most.")] = answers.MAX_PAGE
 
 
 class OfNode(OfProject, frozen=True, kw_only=True):
@@ -139,7 +122,7 @@ class ProjectItems(OfReader):
     """Routes that look up items, and relationships of memories."""
 
     @PROJECTS.get("/memories", "list_project_memories", audits="text_read")
-    async def memories(self, asked: ListMemories) -> MemoryPage:
+    async def memories(self, asked: ListMemories) -> answers.MemoryPage:
         """Memories of a project, the newest first, page by page. Nothing counts as accessed."""
         view = await self._view(asked)
         wanted = (
@@ -154,25 +137,25 @@ class ProjectItems(OfReader):
         limit = asked.limit
         page = [each for each, _ in zip(wanted, range(limit + 1), strict=False)]
         following = page[limit - 1].id if len(page) > limit else ""
-        return MemoryPage(memories=list(map(self._reader.present, page[:limit])), next=following)
+        return answers.MemoryPage(memories=list(map(self._reader.present, page[:limit])), next=following)
 
     @PROJECTS.get("/memories/{memory_id}", "get_project_memory", audits="text_read")
-    async def memory(self, asked: OfProjectMemory) -> ProjectMemoryAnswer:
+    async def memory(self, asked: OfProjectMemory) -> answers.ProjectMemoryAnswer:
         """One memory, with its history and what leads to it. Nothing counts as accessed."""
         view = await self._view(asked, asked.memory_id)
         found = view.memories[asked.memory_id]
         incoming = [
-            Edge(source_id=other.id, target_id=found.id, type=each.type, strength=each.strength)
+            answers.Edge(source_id=other.id, target_id=found.id, type=each.type, strength=each.strength)
             for other in view.memories.values()
             for each in other.relationships
             if each.target_id == found.id
         ]
-        return ProjectMemoryAnswer(
+        return answers.ProjectMemoryAnswer(
             memory=self._reader.present(found), valid=self._reader.holds(found), incoming=incoming
         )
 
     @PROJECTS.get("/valid_at", "list_valid_memories", audits="text_read")
-    async def valid_at(self, asked: ValidAt) -> ValidMemories:
+    async def valid_at(self, asked: ValidAt) -> answers.ValidMemories:
         """What held at a time, and if asked by what was known at another: two time axes.
 
         What a consolidation put away is left out of the present only. Nothing counts as accessed.
@@ -181,46 +164,46 @@ class ProjectItems(OfReader):
         when = asked.at or self._reader.now()
         present = asked.at is None and asked.known_at is None
         found = [each for each in view.valid_at(when, asked.known_at) if not (present and each.archived)]
-        return ValidMemories(at=when, known_at=asked.known_at, memories=found)
+        return answers.ValidMemories(at=when, known_at=asked.known_at, memories=found)
 
     @PROJECTS.get("/pending", "list_pending_facts", audits="text_read")
-    async def pending(self, asked: ListPending) -> PendingFacts:
+    async def pending(self, asked: ListPending) -> answers.PendingFacts:
         """Facts that are not sure enough to be memories, the surest first, page by page."""
         last = _place(asked.after)
         view = await self._view(asked)
         waiting = sorted((fact for fact in view.pending.values() if _surest_first(fact) > last), key=_surest_first)
         page = waiting[: asked.limit]
         following = f"{page[-1].confidence!r}:{page[-1].id}" if len(waiting) > asked.limit else ""
-        return PendingFacts(pending=page, next=following)
+        return answers.PendingFacts(pending=page, next=following)
 
     @PROJECTS.get("/conversations", "list_conversations", audits="text_read")
-    async def conversations(self, asked: ListConversations) -> Conversations:
+    async def conversations(self, asked: ListConversations) -> answers.Conversations:
         """Conversations of a project, the latest first."""
         view = await self._view(asked)
         latest = sorted(view.conversations.values(), key=lambda each: (each.last_at, each.id), reverse=True)
-        return Conversations(conversations=latest[: asked.limit])
+        return answers.Conversations(conversations=latest[: asked.limit])
 
     @PROJECTS.get("/conversations/{conversation_id:path}", "get_conversation", audits="text_read")
-    async def conversation(self, asked: OfConversation) -> ConversationAnswer:
+    async def conversation(self, asked: OfConversation) -> answers.ConversationAnswer:
         """A conversation with its chunks and its messages at hand."""
         named = AskedProject(asked)
         view = await self._reader.view(named)
         found = conversation_of(view, asked.conversation_id)
         said = await self._reader.messages(named, found)
-        return ConversationAnswer(conversation=found, chunks=chunks_of(view, found.id), recent_messages=said)
+        return answers.ConversationAnswer(conversation=found, chunks=chunks_of(view, found.id), recent_messages=said)
 
     @PROJECTS.get("/chunks/{chunk_id}", "get_conversation_chunk", audits="text_read")
-    async def chunk(self, asked: OfChunk) -> ChunkAnswer:
+    async def chunk(self, asked: OfChunk) -> answers.ChunkAnswer:
         """A chunk of a conversation, with the messages it was made of, from the index or the archive."""
         named = AskedProject(asked)
         found = (await self._reader.view(named)).chunks.get(asked.chunk_id)
         if found is None:
             raise no_such("chunk", "conversations/{conversation_id}")
         said = await self._reader.originals(named, found)
-        return ChunkAnswer(chunk=found, messages=said, missing=max(0, found.messages - len(said)))
+        return answers.ChunkAnswer(chunk=found, messages=said, missing=max(0, found.messages - len(said)))
 
     @PROJECTS.get("/episodes", "list_project_episodes", audits="text_read")
-    async def episodes(self, asked: ListEpisodes) -> Episodes:
+    async def episodes(self, asked: ListEpisodes) -> answers.Episodes:
         """Key moments, in order of time. Nothing counts as accessed."""
         view = await self._view(asked)
         found = [
@@ -230,10 +213,10 @@ class ProjectItems(OfReader):
             and asked.kind in {None, each.kind}
             and each.significance >= asked.min_significance
         ]
-        return Episodes(episodes=sorted(found, key=attrgetter("started_at", "id")))
+        return answers.Episodes(episodes=sorted(found, key=attrgetter("started_at", "id")))
 
     @PROJECTS.get("/arc", "get_narrative_arc", audits="text_read")
-    async def arc(self, asked: OfArc) -> ArcAnswer:
+    async def arc(self, asked: OfArc) -> answers.ArcAnswer:
         """The narrative arc of a conversation or of the whole project: by thirds, and the key moments.
 
         Nothing counts as accessed.
@@ -241,31 +224,31 @@ class ProjectItems(OfReader):
         view = await self._view(asked)
         if asked.conversation_id is not None:
             conversation_of(view, asked.conversation_id)
-        return answered(ArcAnswer, view.arc(asked.conversation_id), conversation_id=asked.conversation_id or "")
+        return answered(answers.ArcAnswer, view.arc(asked.conversation_id), conversation_id=asked.conversation_id or "")
 
     @PROJECTS.get("/graph", "get_graph", audits="text_read")
-    async def graph(self, asked: WholeGraph) -> GraphAnswer:
+    async def graph(self, asked: WholeGraph) -> answers.GraphAnswer:
         """Memories with relationships, and these; those of the newest memories first. Nothing counts as accessed."""
         view = await self._view(asked)
         edges = [edge for edge, _ in zip(_edges(view), range(asked.limit), strict=False)]
         ends = sorted({end for edge in edges for end in (edge.source_id, edge.target_id)})
-        return GraphAnswer(nodes=[self._node(view, each) for each in ends], edges=edges)
+        return answers.GraphAnswer(nodes=[self._node(view, each) for each in ends], edges=edges)
 
     @PROJECTS.get("/graph/neighbours", "list_neighbours", audits="text_read")
-    async def near(self, asked: Neighbours) -> RelatedMemories:
+    async def near(self, asked: Neighbours) -> answers.RelatedMemories:
         """Memories a few relationships away, the nearest first. Nothing counts as accessed."""
         view = await self._view(asked, asked.memory_id)
         found = neighbours(view.graph, asked.memory_id, asked.depth, types=asked.relation, direction=asked.direction)
         return self._related(view, asked.memory_id, found)
 
     @PROJECTS.get("/graph/dependents", "list_dependents", audits="text_read")
-    async def depending(self, asked: OfNode) -> RelatedMemories:
+    async def depending(self, asked: OfNode) -> answers.RelatedMemories:
         """What depends on a memory, directly or by way of others. Nothing counts as accessed."""
         view = await self._view(asked, asked.memory_id)
         return self._related(view, asked.memory_id, dependents(view.graph, asked.memory_id))
 
     @PROJECTS.get("/graph/path", "find_path", audits="text_read")
-    async def way(self, asked: BetweenNodes) -> PathAnswer:
+    async def way(self, asked: BetweenNodes) -> answers.PathAnswer:
         """The shortest way from one memory to another, in whichever direction its relationships lead.
 
         Nothing counts as accessed.
@@ -273,10 +256,10 @@ class ProjectItems(OfReader):
         view = await self._view(asked, asked.source_id, asked.target_id)
         found = path(view.graph, asked.source_id, asked.target_id)
         edges = [
-            Edge(source_id=each.source, target_id=each.target, type=each.type, strength=each.strength)
+            answers.Edge(source_id=each.source, target_id=each.target, type=each.type, strength=each.strength)
             for each in found or []
         ]
-        return PathAnswer(found=found is not None, edges=edges)
+        return answers.PathAnswer(found=found is not None, edges=edges)
 
     async def _view(self, asked: OfProject, *memory_ids: str) -> ProjectView:
         """The project, once it is known that it has these.
@@ -289,22 +272,22 @@ class ProjectItems(OfReader):
             raise no_such("memory", "memories")
         return view
 
-    def _node(self, view: ProjectView, item_id: str) -> Node:
+    def _node(self, view: ProjectView, item_id: str) -> answers.Node:
         if (episode := view.episodes.get(item_id)) is not None:
-            return Node(id=item_id, kind="episode", type=episode.kind.value, content=episode.title, valid=True)
+            return answers.Node(id=item_id, kind="episode", type=episode.kind.value, content=episode.title, valid=True)
         memory, holds = view.memories[item_id], self._reader.holds(view.memories[item_id])
-        return Node(id=item_id, kind="memory", type=memory.type.value, content=memory.content, valid=holds)
+        return answers.Node(id=item_id, kind="memory", type=memory.type.value, content=memory.content, valid=holds)
 
-    def _related(self, view: ProjectView, memory_id: str, found: Iterable[Neighbour]) -> RelatedMemories:
+    def _related(self, view: ProjectView, memory_id: str, found: Iterable[Neighbour]) -> answers.RelatedMemories:
         related = [
-            RelatedNode(
+            answers.RelatedNode(
                 **structs.asdict(self._node(view, each.id)),
                 distance=each.distance,
                 strength=each.path_strength,
             )
             for each in found
         ]
-        return RelatedMemories(memory_id=memory_id, related=related)
+        return answers.RelatedMemories(memory_id=memory_id, related=related)
 
 
 def _surest_first(fact: PendingFact) -> tuple[float, str]:
@@ -322,8 +305,10 @@ def _place(after: str) -> tuple[float, str]:
         raise invalid_field("after", "is not the `next` of a page") from None
 
 
-def _edges(view: ProjectView) -> Iterator[Edge]:
+def _edges(view: ProjectView) -> Iterator[answers.Edge]:
     for memory_id, memory in sorted(view.memories.items(), reverse=True):
         for each in memory.relationships:
             if each.target_id in view.memories:
-                yield Edge(source_id=memory_id, target_id=each.target_id, type=each.type, strength=each.strength)
+                yield answers.Edge(
+                    source_id=memory_id, target_id=each.target_id, type=each.type, strength=each.strength
+                )

@@ -15,17 +15,7 @@ from models.events.project import ProjectImported
 from models.events.project_items import ItemKind
 from models.project.view import ProjectView
 from streams.api.answers import answered
-from streams.api.projects.answers import (
-    EXPORT_FORMAT,
-    EXPORT_VERSION,
-    MAX_PAGE,
-    ExportPage,
-    HeldTokens,
-    ListedProject,
-    ProjectLimits,
-    ProjectList,
-    ProjectStanding,
-)
+from streams.api.projects import answers
 from streams.api.projects.commands import COMMAND, ProjectCommandRoutes
 from streams.api.projects.items import ProjectItems
 from streams.api.projects.messages import DeedAnswer, ImportItems, PendingDeed
@@ -49,7 +39,7 @@ class ExportItems(OfProject, frozen=True, kw_only=True):
 
     kind: Annotated[ItemKind, Meta(description="Of which kind.")]
     after: Annotated[str, Meta(max_length=256, description="`next` of the page before.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE, description="Items at most.")] = 500
+    limit: Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="Items at most.")] = 500
     originals: Annotated[bool, Meta(description="With chunks the messages they were made of.")] = False
 
 
@@ -66,7 +56,7 @@ class ProjectFiles:
         self._commands = commands
 
     @PROJECTS.get("/export", "export_project_items", audits="text_read")
-    async def export(self, asked: ExportItems) -> ExportPage:
+    async def export(self, asked: ExportItems) -> answers.ExportPage:
         """A page of a project's items as they are kept, of one kind; with conversations their messages at hand.
 
         Nothing counts as accessed.
@@ -85,12 +75,12 @@ class ProjectFiles:
         return await self._commands.do(asked, ProjectImported, **msgspec.structs.asdict(body))
 
 
-def _page(view: ProjectView, kind: ItemKind, after: str, limit: int) -> ExportPage:
+def _page(view: ProjectView, kind: ItemKind, after: str, limit: int) -> answers.ExportPage:
     items = getattr(view, _FIELDS[kind])
     ids = [each for each in sorted(items) if each > after]
-    return ExportPage(
-        format=EXPORT_FORMAT,
-        version=EXPORT_VERSION,
+    return answers.ExportPage(
+        format=answers.EXPORT_FORMAT,
+        version=answers.EXPORT_VERSION,
         app_id=view.app_id,
         project_id=view.project_id,
         revision=view.revision,
@@ -106,33 +96,35 @@ class ListProjects(Struct, frozen=True, kw_only=True):
     """A request for projects."""
 
     app_id: Annotated[Identifier, Meta(description="The projects' app; none: the token's only one.")] | None = None
-    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE, description="How many at most.")] = 100
+    limit: Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="How many at most.")] = 100
 
 
 class ProjectStandings(OfReader):
     """Routes that say how far projects are; the last ones to be tried."""
 
     @PROJECTS.get("/standing", "get_project_standing", "")
-    async def stats(self, asked: OfProject) -> ProjectStanding:
+    async def stats(self, asked: OfProject) -> answers.ProjectStanding:
         """How much is remembered of a project, and how much may be."""
         rules, view = self._reader.policy, await self._reader.view(AskedProject(asked))
-        limits = ProjectLimits(
+        limits = answers.ProjectLimits(
             memories=rules.long_term.most,
             episodes=rules.narrative.most,
             pending=rules.long_term.pending,
             conversations=rules.short_term.conversations,
         )
         if view.stats is None:
-            return ProjectStanding(app_id=view.app_id, project_id=view.project_id, known=False, limits=limits)
-        return answered(ProjectStanding, view.stats, known=True, limits=limits, tokens=_tokens(view))
+            return answers.ProjectStanding(app_id=view.app_id, project_id=view.project_id, known=False, limits=limits)
+        return answered(answers.ProjectStanding, view.stats, known=True, limits=limits, tokens=_tokens(view))
 
     @_ALL.get("", "list_projects")
-    async def listed(self, asked: ListProjects) -> ProjectList:
+    async def listed(self, asked: ListProjects) -> answers.ProjectList:
         """Projects that the token reads, those that changed last first."""
         reader = caller()
         found = await self._reader.projects.projects(reader.app_of(asked.app_id), asked.limit)
         mine = [each for each in found if reader.may_read(each.app_id)]
-        return ProjectList(projects=[answered(ListedProject, each, changed_at=each.timestamp) for each in mine])
+        return answers.ProjectList(
+            projects=[answered(answers.ListedProject, each, changed_at=each.timestamp) for each in mine]
+        )
 
 
 def project_routes(reader: ProjectReader, commands: ProjectCommandRoutes) -> list[ServedRoute]:
@@ -146,9 +138,9 @@ def project_routes(reader: ProjectReader, commands: ProjectCommandRoutes) -> lis
     return served_routes(reader, ProjectFiles(reader, commands), commands, *looking)
 
 
-def _tokens(view: ProjectView) -> HeldTokens:
+def _tokens(view: ProjectView) -> answers.HeldTokens:
     memories = view.memories.values()
-    return HeldTokens(
+    return answers.HeldTokens(
         memories=sum(each.tokens for each in memories if not each.archived),
         archived=sum(each.tokens for each in memories if each.archived),
         episodes=sum(each.tokens for each in view.episodes.values()),

@@ -26,30 +26,8 @@ from models.retrieval.lexical import by_question
 from streams.api.answers import answered
 from streams.api.apps.context import AppContext
 from streams.api.sessions.turns import Waiting, is_visible, session_of
+from streams.api.users import messages
 from streams.api.users.freshness import HEADERS, MemoryProgress, OfAnApp, Standing
-from streams.api.users.messages import (
-    After,
-    AssembleContext,
-    AssembledContext,
-    EpisodeAnswer,
-    EpisodeHit,
-    FactAnswer,
-    Found,
-    LeftOut,
-    OfUser,
-    RecentTurns,
-    Retrieve,
-    Retrieved,
-    SearchMemory,
-    StandingAnswer,
-    TurnAnswer,
-    TurnHit,
-    UserEpisodes,
-    UserFacts,
-    between,
-    episode_answer,
-    turn_refs,
-)
 from streams.api.users.prompt_turns import PromptTurns
 from streams.http.limits import extend_deadline
 from streams.http.problems import invalid_field
@@ -135,7 +113,7 @@ class MemoryReader:
         self._prompt_turns = PromptTurns(search, turns, self._policy)
 
     @_USERS.post("/retrieve", "retrieve_memory", audits="text_read")
-    async def retrieve(self, body: Retrieve) -> Retrieved:
+    async def retrieve(self, body: messages.Retrieve) -> messages.Retrieved:
         """What is known of a user that matters to a question: facts, near episodes, and both as text for a prompt.
 
         Raises:
@@ -152,7 +130,7 @@ class MemoryReader:
         )
         facts, episodes = stands.told(facts), stands.told(episodes)
         injection = format_for_injection(facts, episodes) if body.format else None
-        return Retrieved(
+        return messages.Retrieved(
             structured_facts=facts,
             episodic_context=episodes,
             injection=injection,
@@ -161,7 +139,7 @@ class MemoryReader:
         )
 
     @_USERS.post("/context", "assemble_context", audits="text_read")
-    async def context(self, body: AssembleContext) -> AssembledContext:
+    async def context(self, body: messages.AssembleContext) -> messages.AssembledContext:
         """The whole prompt for a question within a token budget: facts first, then last turns, then episodes.
 
         What is left of the budget is filled with other turns of the user that speak of the question and what stands
@@ -201,14 +179,14 @@ class MemoryReader:
             found=[each.turn for each in found],
             found_chars=self._policy.turn_chars,
         )
-        return AssembledContext(
+        return messages.AssembledContext(
             prompt=fitted.prompt,
             tokens=fitted.tokens,
             facts=facts[: fitted.facts],
             episodes=episodes[: fitted.episodes],
             recent=recent[len(recent) - fitted.recent :],
             found=found[: fitted.found],
-            left_out=LeftOut(
+            left_out=messages.LeftOut(
                 facts=len(facts) - fitted.facts,
                 episodes=len(episodes) - fitted.episodes,
                 recent=len(recent) - fitted.recent,
@@ -224,7 +202,7 @@ class MemoryReader:
         )
 
     @_USERS.post("/search", "search_memory", audits="text_read")
-    async def search(self, body: SearchMemory) -> Found:
+    async def search(self, body: messages.SearchMemory) -> messages.Found:
         """Turns or episodes of a user, a session or an app, by words and likeness together, best first.
 
         Nothing counts as accessed: only memory of projects counts that.
@@ -242,18 +220,18 @@ class MemoryReader:
         apps = asked_by.apps_of(body.app_id)
         if body.session_id is not None:
             apps = ((await session_of(self._turns, body.session_id, body.app_id)).app_id,)
-        scope = Scope(apps, body.user_id, body.session_id, between(body.since, body.until))
+        scope = Scope(apps, body.user_id, body.session_id, messages.between(body.since, body.until))
         stands = await self._progress.of_scope(scope, asked_by.app_of(body.app_id))
         fresh = stands.fresh._asdict()
         if _mode(stands.user) is MemoryMode.OFF:
-            return Found(**fresh)
+            return messages.Found(**fresh)
         if apps is not None:
             scope = replace(scope, app_ids=tuple(app for app in apps if app not in stands.off))
         if body.kind == "episodes":
             ranked = await self._search.episodes(body.query, scope, body.top_k)
-            return Found(
+            return messages.Found(
                 episodes=[
-                    EpisodeHit(score=score, episode=episode_answer(episode))
+                    messages.EpisodeHit(score=score, episode=messages.episode_answer(episode))
                     for episode, score in ranked
                     if asked_by.may_read(episode.app_id) and episode.app_id not in stands.off
                 ],
@@ -262,17 +240,17 @@ class MemoryReader:
         found = await self._search.turns(body.query, scope, body.top_k)
         mine = [each for each in found if asked_by.may_read(each.turn.app_id) and each.turn.app_id not in stands.off]
         hits = [
-            TurnHit(
+            messages.TurnHit(
                 score=each.score,
-                turn=answered(TurnAnswer, each.turn),
+                turn=answered(messages.TurnAnswer, each.turn),
                 signals={**each.signals} if body.explain and each.signals else None,
             )
             for each in mine
         ]
-        return Found(turns=hits, **fresh)
+        return messages.Found(turns=hits, **fresh)
 
     @_USERS.get("/users/{user_id:path}/facts", "list_user_facts", audits="text_read", headers=HEADERS)
-    async def facts(self, asked: UserFacts) -> RouteAnswer[list[FactAnswer]]:
+    async def facts(self, asked: messages.UserFacts) -> RouteAnswer[list[messages.FactAnswer]]:
         """Facts of a user, those that hold first, the most important first.
 
         Raises:
@@ -283,10 +261,10 @@ class MemoryReader:
         found = await self._users.facts(
             whose.app_id, whose.user_id, category=asked.category, include_past=asked.include_past
         )
-        return RouteAnswer([answered(FactAnswer, each) for each in whose.readable(found)], fresh.headers)
+        return RouteAnswer([answered(messages.FactAnswer, each) for each in whose.readable(found)], fresh.headers)
 
     @_USERS.get("/users/{user_id:path}/episodes", "list_user_episodes", audits="text_read", headers=HEADERS)
-    async def episodes(self, asked: UserEpisodes) -> RouteAnswer[list[EpisodeAnswer]]:
+    async def episodes(self, asked: messages.UserEpisodes) -> RouteAnswer[list[messages.EpisodeAnswer]]:
         """Episodes of a user, the latest first.
 
         Raises:
@@ -295,10 +273,10 @@ class MemoryReader:
         whose = _Whose.asked(asked.user_id, asked.app_id)
         fresh = await self._progress.of_user(whose.app_id, whose.user_id)
         found = await self._users.episodes(whose.app_id, whose.user_id, limit=asked.limit)
-        return RouteAnswer(list(map(episode_answer, whose.readable(found))), fresh.headers)
+        return RouteAnswer(list(map(messages.episode_answer, whose.readable(found))), fresh.headers)
 
     @_USERS.get("/users/{user_id:path}/recent", "list_recent_turns", audits="text_read", headers=HEADERS)
-    async def recent(self, asked: RecentTurns) -> RouteAnswer[list[TurnAnswer]]:
+    async def recent(self, asked: messages.RecentTurns) -> RouteAnswer[list[messages.TurnAnswer]]:
         """The last turns of a user across sessions, in order of arrival: the short-term tier.
 
         Raises:
@@ -309,7 +287,7 @@ class MemoryReader:
         return RouteAnswer(await self._last_said(whose, stands.user, asked.last), stands.fresh.headers)
 
     @_USERS.get("/users/{user_id:path}/standing", "get_user_standing", "/users/{user_id:path}")
-    async def stats(self, asked: OfUser) -> StandingAnswer:
+    async def stats(self, asked: messages.OfUser) -> messages.StandingAnswer:
         """How many turns, facts and episodes are remembered of a user, and which turns are at hand; zeros for none.
 
         Raises:
@@ -319,31 +297,33 @@ class MemoryReader:
         fresh, found, _ = await self._progress.with_stats(whose.app_id, whose.user_id)
         turns = await self._turns.count(of_user(whose.app_id if found is None else found.app_id, whose.user_id))
         if found is None:
-            return StandingAnswer(user_id=whose.user_id, app_id=whose.app_id, turns=turns, **fresh._asdict())
-        said = turn_refs(found.short_term)
-        return answered(StandingAnswer, found, turns=turns, short_term=said, **fresh._asdict())
+            return messages.StandingAnswer(user_id=whose.user_id, app_id=whose.app_id, turns=turns, **fresh._asdict())
+        said = messages.turn_refs(found.short_term)
+        return answered(messages.StandingAnswer, found, turns=turns, short_term=said, **fresh._asdict())
 
     # --- parts
 
-    async def _wait(self, after: After | None, app_id: str | None) -> None:
+    async def _wait(self, after: messages.After | None, app_id: str | None) -> None:
         if after is not None:
             extend_deadline(after.timeout_ms / 1_000)  # what a caller waits for is none of the time an answer may take
             await self.waiting.until(after, app_id)
 
-    async def _facts(self, whose: _Whose, min_importance: float) -> list[FactAnswer]:
+    async def _facts(self, whose: _Whose, min_importance: float) -> list[messages.FactAnswer]:
         found = await self._users.facts(whose.app_id, whose.user_id, min_importance=min_importance)
-        return [answered(FactAnswer, each) for each in whose.readable(found)]
+        return [answered(messages.FactAnswer, each) for each in whose.readable(found)]
 
-    async def _near_episodes(self, whose: _Whose, query: str, max_distance: float, top_k: int) -> list[EpisodeAnswer]:
+    async def _near_episodes(
+        self, whose: _Whose, query: str, max_distance: float, top_k: int
+    ) -> list[messages.EpisodeAnswer]:
         found = await self._users.find_episodes(
             whose.app_id, whose.user_id, query, max_distance=max_distance, top_k=top_k
         )
         mine = [each for each in found if whose.caller.may_read(each[0].app_id)]
-        return [episode_answer(episode, distance) for episode, distance in mine]
+        return [messages.episode_answer(episode, distance) for episode, distance in mine]
 
     async def _conversation(
         self, whose: _Whose, session_id: str | None, last: int, standing: Awaitable[Standing]
-    ) -> list[TurnAnswer]:
+    ) -> list[messages.TurnAnswer]:
         """The last turns of the session or, without one, of the user; never another user's."""
         if last == 0:
             return []
@@ -352,15 +332,15 @@ class MemoryReader:
         session = await session_of(self._turns, session_id, whose.app_id)
         return self._of_user(whose, await self._turns.last_turns(session, last))
 
-    async def _last_said(self, whose: _Whose, stats: UserMemoryChanged | None, last: int) -> list[TurnAnswer]:
+    async def _last_said(self, whose: _Whose, stats: UserMemoryChanged | None, last: int) -> list[messages.TurnAnswer]:
         """The last turns of the user; `last` is 1 at least."""
-        said = [] if stats is None else await self._said(stats, turn_refs(stats.short_term)[-last:])
+        said = [] if stats is None else await self._said(stats, messages.turn_refs(stats.short_term)[-last:])
         return self._of_user(whose, said)
 
     @staticmethod
-    def _of_user(whose: _Whose, said: Iterable[RememberedTurn]) -> list[TurnAnswer]:
+    def _of_user(whose: _Whose, said: Iterable[RememberedTurn]) -> list[messages.TurnAnswer]:
         mine = (turn for turn in said if turn.user_id == whose.user_id and whose.app_id in {None, turn.app_id})
-        return [answered(TurnAnswer, each) for each in whose.readable(mine)]
+        return [answered(messages.TurnAnswer, each) for each in whose.readable(mine)]
 
     async def _said(self, user: UserMemoryChanged, refs: Sequence[TurnRef]) -> list[RememberedTurn]:
         """These turns of a user in their order; those that are not indexed (any more) are left out."""
