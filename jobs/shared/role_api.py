@@ -33,7 +33,7 @@ _ANSWER_WITHIN_S = 30.0
 """Longer than the role's own limit, so that its answer says what took so long."""
 _DO = {
     HTTPStatus.UNAUTHORIZED: "put an admin token of http.tokens into the variable that --token-env names",
-    HTTPStatus.FORBIDDEN: "use a token of http.tokens with `admin: true` and this app, or with no apps",
+    HTTPStatus.FORBIDDEN: "use a token of http.tokens with role `admin` and this app, or with no apps",
 }
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - compared, not listened on
 
@@ -48,23 +47,6 @@ class ApiToken(BaseModel):
         "page leaves it out.",
     )
     name: str = Field("", max_length=256, description="Who holds it, for the audit of what is read and done.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _admin_is_a_role(cls, given: Any) -> Any:
-        """`"admin": true` of 0.1.0 is the role of that name.
-
-        Raises:
-            ValueError: `admin` is neither true nor false: nobody's role is guessed.
-        """
-        if isinstance(given, dict) and "admin" in given:
-            given = dict(given)
-            admin = given.pop("admin")
-            if not isinstance(admin, bool):
-                raise ValueError('admin is true or false; better name the role: "role": "admin"')
-            if admin:
-                given.setdefault("role", TokenRole.ADMIN)
-        return given
 
 
 class HttpSettings(BaseModel):

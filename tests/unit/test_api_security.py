@@ -138,7 +138,7 @@ def test_a_token_that_is_unfit_is_refused(tokens: list[str], told: str) -> None:
 
 def test_tokens_come_from_the_environment_and_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As JSON; neither by repr nor by dumping."""
-    monkeypatch.setenv("TURNTIDE_HTTP__TOKENS", f'[{{"token": "{ADMIN}", "apps": ["a"], "admin": true}}]')
+    monkeypatch.setenv("TURNTIDE_HTTP__TOKENS", f'[{{"token": "{ADMIN}", "apps": ["a"], "role": "admin"}}]')
     settings = load_settings()
 
     assert ADMIN not in repr(settings) + str(settings.model_dump())
@@ -146,9 +146,9 @@ def test_tokens_come_from_the_environment_and_are_not_printed(monkeypatch: pytes
 
 
 def test_no_role_is_guessed() -> None:
-    """An `admin` that is neither true nor false is refused: a reader's token would surprise its holder."""
-    with pytest.raises(ValidationError, match="true or false"):
-        ApiToken.model_validate({"token": ADMIN, "admin": "yes"})
+    """The `admin` of 0.1.0 is refused rather than left out: a reader's token would surprise its holder."""
+    with pytest.raises(ValidationError, match="admin"):
+        ApiToken.model_validate({"token": ADMIN, "admin": True})
 
 
 def test_every_token_is_compared_whichever_fits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,7 @@ def test_a_command_that_nobody_carries_out_yet(served: Served, monkeypatch: pyte
 
 @pytest.mark.parametrize(
     ("token", "said"),
-    [(None, "put an admin token"), ("wrong-token-0000", "put an admin token"), (token_of("a"), "`admin: true`")],
+    [(None, "put an admin token"), ("wrong-token-0000", "put an admin token"), (token_of("a"), "role `admin`")],
 )
 def test_refusals_say_what_to_do(token: str | None, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No token, a wrong one, one that is no admin's; the token itself is not said."""
