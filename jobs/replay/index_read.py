@@ -16,8 +16,9 @@ from models.events import ProjectItem, SessionName
 from models.events.project_items import ItemKind
 from streams.api.projects.answers import ExportPage
 from streams.api.sessions.turns import IndexAnswer
+from streams.erase.concerned import Project, User
 from streams.http.route import path_part
-from streams.oracle.followers import Indexed, IndexedUser, ProjectId, UserId
+from streams.oracle.followers import Indexed, IndexedUser
 from streams.settings import Settings
 from streams.settings.http import HttpSettings
 from streams.wiring import embedder_of, policy_of
@@ -78,16 +79,16 @@ async def read_index(settings: Settings, sessions: Collection[SessionName], *, i
 
 
 async def read_users(
-    settings: Settings, users: Collection[UserId], *, index_url: str | None = None
-) -> dict[UserId, IndexedUser]:
+    settings: Settings, users: Collection[User], *, index_url: str | None = None
+) -> dict[User, IndexedUser]:
     """Active facts, episodes and number of turns of each user; arguments and errors as of `read_index`."""
     async with _reader(settings, index_url) as index:
         return dict(zip(users, await _each(users, index.user), strict=True))
 
 
 async def read_projects(
-    settings: Settings, projects: Collection[ProjectId], *, index_url: str | None = None
-) -> dict[ProjectId, list[ProjectItem]]:
+    settings: Settings, projects: Collection[Project], *, index_url: str | None = None
+) -> dict[Project, list[ProjectItem]]:
     """Everything of each project; arguments and errors as of `read_index`."""
     async with _reader(settings, index_url) as index:
         return dict(zip(projects, await _each(projects, index.project), strict=True))
@@ -117,7 +118,7 @@ class _IndexReader:
         path = f"/v1/sessions/{path_part(session.session_id)}/turns?{app}&last={at_most}"
         return [(session.app_id, key.session_id, key.turn) for key in await self._ask(path, list[_Key])]
 
-    async def user(self, who: UserId) -> IndexedUser:
+    async def user(self, who: User) -> IndexedUser:
         path, app = f"/v1/users/{path_part(who.user_id)}", f"app_id={quote(who.app_id, safe='')}"
         facts = await self._ask(f"{path}/facts?{app}", list[_Fact])
         episodes = await self._ask(f"{path}/episodes?{app}&limit={_AT_MOST}", list[_Episode])
@@ -128,7 +129,7 @@ class _IndexReader:
             turn_count=stats.turn_count,
         )
 
-    async def project(self, which: ProjectId) -> list[ProjectItem]:
+    async def project(self, which: Project) -> list[ProjectItem]:
         path, app = f"/v1/projects/{path_part(which.project_id)}", f"app_id={quote(which.app_id, safe='')}"
         found: list[ProjectItem] = []
         if not (await self._ask(f"{path}?{app}", _Project)).known:

@@ -22,10 +22,10 @@ import msgspec
 from models.events import ConsolidationAsked, DeedResult, ProjectConsolidated
 from models.events.project_items import ConsolidationFigures
 from models.policy.project import ProjectPolicy
-from models.project.head import AskedRun, Consolidation
 from models.project.kept_memories import decay_at
 from models.project.long_term import LongTerm
 from models.project.shards import StoredMemory
+from models.project.state import AskedRun, Consolidation
 from models.project.store import SHARDS
 from models.project.validity import is_valid
 from models.project.work import Work

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -40,6 +39,7 @@ from models.events.topics import PROJECTS
 from models.policy import Policy
 from models.user.state import UserState
 from models.wire.envelope import superseded
+from streams.erase.concerned import Project, User
 from streams.masking.records import RecordMasker
 from streams.oracle.comparison import Comparison, DifferenceKind, by_topic
 from streams.oracle.replay import Replayed, without_session
@@ -49,31 +49,24 @@ _OF_USER = "user:"
 USERS_TURNS, ANSWERS = "users' turns", "answers"
 
 
-class UserId(NamedTuple):
-    """A user of one app."""
-
-    app_id: str
-    user_id: str
-
-
-def name_of(user: UserId) -> str:
+def name_of(user: User) -> str:
     """As in the keys of `commands.v1`."""
     return user_key(user.app_id, user.user_id)
 
 
-def states_of(oracle: Replayed, policy: Policy) -> Iterator[tuple[UserId, UserState]]:
+def states_of(oracle: Replayed, policy: Policy) -> Iterator[tuple[User, UserState]]:
     """Every user that an oracle of users knows, none that was erased; one that stands on two partitions comes twice."""
     for entities in oracle.entities.values():
         for entity in entities:
             if entity.startswith(_OF_USER):
                 state = UserState(entity, entities.get, policy)
                 if state.known:
-                    yield UserId(state.head.app_id, state.head.user_id), state
+                    yield User(state.head.app_id, state.head.user_id), state
 
 
-def episodes_of(oracle: Replayed) -> dict[UserId, list[EpisodeCompressed]]:
+def episodes_of(oracle: Replayed) -> dict[User, list[EpisodeCompressed]]:
     """Episodes of each user, but those that were erased."""
-    found: dict[UserId, list[EpisodeCompressed]] = {}
+    found: dict[User, list[EpisodeCompressed]] = {}
     for event in oracle.outputs.values():
         if isinstance(event, EpisodeCompressed) and event.id not in oracle.forgotten:
             found.setdefault(_user(event), []).append(event)
@@ -116,8 +109,8 @@ def compare_answers(users: Replayed, policy: Policy) -> Comparison:
     return result
 
 
-def _user(event: UserTurnAdded | EpisodeCompressed) -> UserId:
-    return UserId(event.app_id, event.user_id)
+def _user(event: UserTurnAdded | EpisodeCompressed) -> User:
+    return User(event.app_id, event.user_id)
 
 
 ARCHIVE_TURNS, ARCHIVE_REFUSED, INDEX, INDEX_USERS = "archive turns", "archive refused", "index", "index of users"
@@ -156,13 +149,6 @@ class Indexed(Struct, kw_only=True):
     turns: list[tuple[str, str, int]]
     at_most: int
     points: int
-
-
-class ProjectId(NamedTuple):
-    """A project of one app."""
-
-    app_id: str
-    project_id: str
 
 
 class IndexedUser(Struct, kw_only=True):
@@ -228,7 +214,7 @@ def compare_index(found: Indexed, oracle: Replayed, *, keep_turns: int) -> Compa
 
 
 def compare_users_index(
-    found: Mapping[UserId, IndexedUser], oracle: Replayed, policy: Policy, *, mask: RecordMasker | None = None
+    found: Mapping[User, IndexedUser], oracle: Replayed, policy: Policy, *, mask: RecordMasker | None = None
 ) -> Comparison:
     """The index's facts, episodes and turns of each user (`found`) against the oracle of users.
 
@@ -246,15 +232,15 @@ def compare_users_index(
     return result
 
 
-def items_of(oracle: Replayed) -> dict[ProjectId, list[ProjectItem]]:
+def items_of(oracle: Replayed) -> dict[Project, list[ProjectItem]]:
     """What each project of an oracle holds, but what was erased: the last event of each slot, if its item is there."""
-    latest: dict[tuple[ProjectId, str, int], ProjectItemChanged] = {}
+    latest: dict[tuple[Project, str, int], ProjectItemChanged] = {}
     for event in oracle.outputs.values():
         if isinstance(event, ProjectItemChanged) and event.id not in oracle.forgotten:
-            slot = ProjectId(event.app_id, event.project_id), event.kind, event.slot
+            slot = Project(event.app_id, event.project_id), event.kind, event.slot
             if slot not in latest or event.revision >= latest[slot].revision:
                 latest[slot] = event
-    found: dict[ProjectId, list[ProjectItem]] = {project: [] for project, _, _ in latest}
+    found: dict[Project, list[ProjectItem]] = {project: [] for project, _, _ in latest}
     for (project, kind, _), event in latest.items():
         if event.active:
             found[project].append(getattr(event, kind))
@@ -262,7 +248,7 @@ def items_of(oracle: Replayed) -> dict[ProjectId, list[ProjectItem]]:
 
 
 def compare_projects_index(
-    found: Mapping[ProjectId, Collection[ProjectItem]], oracle: Replayed, *, mask: RecordMasker | None = None
+    found: Mapping[Project, Collection[ProjectItem]], oracle: Replayed, *, mask: RecordMasker | None = None
 ) -> Comparison:
     """The index's items of each project (`found`) against the oracle's; `mask` as in `compare_users_index`."""
     result = Comparison()
@@ -270,7 +256,7 @@ def compare_projects_index(
     return result
 
 
-def _item_names(held: Mapping[ProjectId, Collection[ProjectItem]], mask: RecordMasker | None) -> set[str]:
+def _item_names(held: Mapping[Project, Collection[ProjectItem]], mask: RecordMasker | None) -> set[str]:
     """Every item as one name."""
 
     def written(item: ProjectItem) -> bytes:
@@ -284,7 +270,7 @@ def _item_names(held: Mapping[ProjectId, Collection[ProjectItem]], mask: RecordM
     }
 
 
-def _user_names(user: UserId, held: IndexedUser, mask: RecordMasker | None) -> set[str]:
+def _user_names(user: User, held: IndexedUser, mask: RecordMasker | None) -> set[str]:
     """All that is held, each as one name."""
     shown = (lambda text: text) if mask is None else mask.text
     facts = {

@@ -23,11 +23,12 @@ from models.events.topics import TURNS
 from models.policy import Policy
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
+from streams.erase.concerned import Project, User
 from streams.http.answering import ServedRoute
 from streams.http.health import Api
 from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore
-from streams.oracle.followers import Indexed, IndexedUser, ProjectId, UserId
+from streams.oracle.followers import Indexed, IndexedUser
 from streams.oracle.replay import OUTPUT_TOPICS
 from streams.settings import Settings, load_settings
 from streams.settings.http import ApiToken, HttpSettings
@@ -39,7 +40,7 @@ from tests.support.users_indexed import MatterEmbedder
 from tests.unit.test_lake_erasing import examples
 
 URL = "http://127.0.0.1:1"
-ODD = UserId("b/c", "a user/with ../ odd?name")
+ODD = User("b/c", "a user/with ../ odd?name")
 
 
 def settings(**more: Any) -> Settings:
@@ -83,7 +84,7 @@ async def test_turns_facts_episodes_and_standings(served: Served, monkeypatch: p
     answering(monkeypatch, served.app)
     sessions = [SessionName("a", "s"), SessionName(ODD.app_id, "..")]
     turns = await read_index(settings(), sessions, index_url=URL)
-    users = await read_users(settings(), [UserId("a", "u"), ODD, UserId("a", "nobody")], index_url=URL)
+    users = await read_users(settings(), [User("a", "u"), ODD, User("a", "nobody")], index_url=URL)
 
     assert Indexed(turns=[("a", "s", 0), ("a", "s", 1), (ODD.app_id, "..", 0)], at_most=1_000, points=3) == turns
     assert [
@@ -99,7 +100,7 @@ async def test_every_item_of_a_project(monkeypatch: pytest.MonkeyPatch) -> None:
     The role is another installation's: the same API reads the vector store that settings name.
     """
     answering(monkeypatch, sized("other"))
-    store, odd = ServerStore(AsyncQdrantClient(":memory:"), embedder="matter"), ProjectId("b/c", "a web/with ../ name")
+    store, odd = ServerStore(AsyncQdrantClient(":memory:"), embedder="matter"), Project("b/c", "a web/with ../ name")
     projects = ProjectMemories(store, MatterEmbedder(), Policy().projects)
     items: list[ProjectItem] = [
         *(remembered(number) for number in range(501)),
@@ -115,9 +116,9 @@ async def test_every_item_of_a_project(monkeypatch: pytest.MonkeyPatch) -> None:
     await projects.add_stats([(stands(app=odd.app_id, project=odd.project_id), 2)])
     monkeypatch.setattr("streams.wiring.vector_store_of", lambda *_: store)
     monkeypatch.setattr("jobs.replay.index_read.embedder_of", lambda _: MatterEmbedder())
-    found = await read_projects(settings(vectors={"url": URL}), [odd, ProjectId("a", "unknown")])
+    found = await read_projects(settings(vectors={"url": URL}), [odd, Project("a", "unknown")])
 
-    assert {odd: items, ProjectId("a", "unknown"): []} == found
+    assert {odd: items, Project("a", "unknown"): []} == found
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from models.wire.codec import encode
 from models.wire.envelope import key_of
+from streams.erase.concerned import User
 from streams.oracle.comparison import (
     MAX_EXAMPLES,
     Comparison,
@@ -30,7 +31,7 @@ from streams.oracle.comparison import (
     compare_state,
     turn_counts,
 )
-from streams.oracle.followers import UserId, compare_answers, compare_tiers, states_of
+from streams.oracle.followers import compare_answers, compare_tiers, states_of
 from streams.oracle.replay import Replayed, TurnKey
 from tests.support.blank_events import blank
 from tests.support.session_driver import NOON, said
@@ -259,4 +260,4 @@ def test_a_user_on_two_partitions() -> None:
     found = compare_tiers(log.sessions(), twice, POLICY)
 
     assert {"users' turns doubled": 3} == found.counts
-    assert [UserId("a", "u")] * 2 == [user for user, _ in states_of(twice, POLICY)]
+    assert [User("a", "u")] * 2 == [user for user, _ in states_of(twice, POLICY)]

@@ -7,7 +7,7 @@ import pytest
 from models.events.project_items import MemoryType
 from models.policy.project import LongTermPolicy, ProjectPolicy
 from models.project.consolidation import step
-from models.project.head import Consolidation
+from models.project.state import Consolidation
 from models.project.validity import is_valid, known_at, valid_at
 from tests.support.fields import assert_fields
 from tests.support.long_term_memories import DAY, Project

@@ -5,6 +5,7 @@ import pytest
 
 from models.erasure import ErasureSubject
 from models.events import FactChanged, OutputEvent, ProjectItem
+from streams.erase.concerned import Project, User
 from streams.oracle import followers
 from streams.oracle.comparison import DifferenceKind
 from streams.oracle.replay import Replayed
@@ -21,7 +22,7 @@ ARCHIVED = followers.Archived(
     compacted=set(),
 )
 INDEXED = followers.Indexed(turns=[("a", "s-1", 0), ("a", "s-1", 1), ("a", "s-2", 0)], at_most=1_000, points=3)
-ALEX, ALEXANDER = followers.UserId("a", "u"), followers.UserId("a", "v")
+ALEX, ALEXANDER = User("a", "u"), User("a", "v")
 USERS = {
     ALEX: followers.IndexedUser(facts=[("identity", "name", "Alex")], episodes=[(1, 20)], turn_count=25),
     ALEXANDER: followers.IndexedUser(facts=[("identity", "name", "Alexander")], episodes=[], turn_count=3),
@@ -102,7 +103,7 @@ def test_the_archive_has_what_both_oracles_emit() -> None:
         (ALEXANDER, {"turn_count": 2}, {"index of users missing": 1, "index of users false": 1}),
     ],
 )
-def test_index_of_users(user: followers.UserId, change: dict[str, object], counts: dict[str, int]) -> None:
+def test_index_of_users(user: User, change: dict[str, object], counts: dict[str, int]) -> None:
     """A fact, an episode or a standing that is missing, of another value, or too many."""
     found = {**USERS, user: msgspec.structs.replace(USERS[user], **change)}
 
@@ -132,7 +133,7 @@ def test_what_was_erased_may_be_gone_from_the_archive() -> None:
     )
 
 
-WEB = followers.ProjectId("a", "web")
+WEB = Project("a", "web")
 
 
 def project_log() -> dict[str, OutputEvent]:
@@ -155,7 +156,7 @@ PROJECTS = Replayed({}, project_log(), 0, set(), frozenset({"a-web-memory-7-9"})
 
 def test_a_project_s_last_items_are_those_that_are_compared() -> None:
     """Of each slot, but not of what was erased."""
-    held: dict[followers.ProjectId, list[ProjectItem]] = {
+    held: dict[Project, list[ProjectItem]] = {
         WEB: [remembered(1, "We use two boats."), remembered(3), episode(1), talk()]
     }
 

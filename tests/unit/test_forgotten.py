@@ -12,7 +12,8 @@ from models.entities import entity_key
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
-from streams.oracle.followers import UserId, compare_tiers, episodes_of, states_of
+from streams.erase.concerned import User
+from streams.oracle.followers import compare_tiers, episodes_of, states_of
 from streams.oracle.replay import Forgotten, Replayed, SessionReplay, TurnKey
 from tests.support.lake_records import example
 from tests.support.session_driver import said
@@ -121,7 +122,7 @@ def test_an_erased_user_begins_anew() -> None:
     users = log.users()
 
     assert [*states_of(gone, POLICY)] == []
-    assert [user for user, _ in states_of(users, POLICY)] == [UserId("a", "u")]
+    assert [user for user, _ in states_of(users, POLICY)] == [User("a", "u")]
     assert compare_tiers(without(log, "s"), users, POLICY).counts == {}
     assert compare_tiers(sessions, gone, POLICY).counts == {}
 
