@@ -23,7 +23,7 @@ PLACE = 0
 def key_of(request_id: str, kind: type[events.ErasureEvent]) -> bytes:
     """Key of a record of an erasure.
 
-    >>> key_of("r-1", EraseRequested)
+    >>> key_of("r-1", events.EraseRequested)
     b'r-1/erase_requested'
     """
     return f"{request_id}/{tag_of(kind)}".encode()
