@@ -22,18 +22,7 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 import msgspec
 
 from models import events
-from models.project.saved import (
-    CHUNKS,
-    CONVERSATIONS,
-    EPISODES,
-    FILES,
-    MEMORIES,
-    ProjectFileError,
-    SavedMessage,
-    SavedProject,
-    refuse,
-    require_sound,
-)
+from models.project import saved
 
 FORMAT_VERSION: Final = 1
 
@@ -70,7 +59,7 @@ _BESIDE: dict[type, frozenset[str]] = {
 """What an item may have in the files that is no field of its own."""
 
 
-def written(project: SavedProject, project_id: str) -> dict[str, str]:
+def written(project: saved.SavedProject, project_id: str) -> dict[str, str]:
     """The four files, by name; equal projects give equal texts.
 
     Args:
@@ -93,10 +82,10 @@ def written(project: SavedProject, project_id: str) -> dict[str, str]:
     if waiting.get(""):
         conversations.append({_VERSION: FORMAT_VERSION, "id": "", "pendingFacts": waiting[""]})
     arrays = {
-        MEMORIES: list(map(_marked, project.memories)),
-        EPISODES: [{**_marked(each), "type": "episode"} for each in project.episodes],
-        CONVERSATIONS: conversations,
-        CHUNKS: [
+        saved.MEMORIES: list(map(_marked, project.memories)),
+        saved.EPISODES: [{**_marked(each), "type": "episode"} for each in project.episodes],
+        saved.CONVERSATIONS: conversations,
+        saved.CHUNKS: [
             _marked(each)
             | ({"messages": msgspec.to_builtins(said)} if (said := project.originals.get(each.id)) else {})
             for each in project.chunks
@@ -105,7 +94,7 @@ def written(project: SavedProject, project_id: str) -> dict[str, str]:
     return {name: _text(array) for name, array in arrays.items()}
 
 
-def read(files: Mapping[str, str]) -> SavedProject:
+def read(files: Mapping[str, str]) -> saved.SavedProject:
     """The project that files have.
 
     Args:
@@ -114,18 +103,18 @@ def read(files: Mapping[str, str]) -> SavedProject:
     Raises:
         ProjectFileError: One is damaged, newer, or contradicts itself; the message says which, where and what to do.
     """
-    items = {name: [_Read(name, number, item) for number, item in _array(name, files)] for name in FILES}
-    real = [each for each in items[CONVERSATIONS] if each.item.get("id") != ""]
-    project = SavedProject(
-        memories=[each.as_a(events.ProjectMemory) for each in items[MEMORIES]],
-        episodes=[each.as_a(events.ProjectEpisode) for each in items[EPISODES]],
+    items = {name: [_Read(name, number, item) for number, item in _array(name, files)] for name in saved.FILES}
+    real = [each for each in items[saved.CONVERSATIONS] if each.item.get("id") != ""]
+    project = saved.SavedProject(
+        memories=[each.as_a(events.ProjectMemory) for each in items[saved.MEMORIES]],
+        episodes=[each.as_a(events.ProjectEpisode) for each in items[saved.EPISODES]],
         conversations=[each.as_a(events.ProjectConversation) for each in real],
-        chunks=[each.as_a(events.ConversationChunk) for each in items[CHUNKS]],
-        pending=[fact for each in items[CONVERSATIONS] for fact in each.pending()],
+        chunks=[each.as_a(events.ConversationChunk) for each in items[saved.CHUNKS]],
+        pending=[fact for each in items[saved.CONVERSATIONS] for fact in each.pending()],
         messages={str(each.item["id"]): said for each in real if (said := each.messages("recentMessages"))},
-        originals={str(each.item["id"]): said for each in items[CHUNKS] if (said := each.messages("messages"))},
+        originals={str(each.item["id"]): said for each in items[saved.CHUNKS] if (said := each.messages("messages"))},
     )
-    require_sound(project)
+    saved.require_sound(project)
     return project
 
 
@@ -201,19 +190,19 @@ def _array(name: str, files: Mapping[str, str]) -> Iterator[tuple[int, dict[str,
         array = json.loads(files[name], parse_constant=_no_number)
     except json.JSONDecodeError as error:
         where = f"{name}, line {error.lineno}, column {error.colno}: {error.msg}"
-        raise ProjectFileError(
+        raise saved.ProjectFileError(
             f"{where}. The file is damaged: correct it there, or take another copy; nothing was imported."
         ) from None
     except (RecursionError, ValueError):
-        refuse(name, "is nested too deeply, or has a number that JSON does not know")
+        saved.refuse(name, "is nested too deeply, or has a number that JSON does not know")
     if not isinstance(array, list):
-        refuse(name, "is no array of items")
+        saved.refuse(name, "is no array of items")
     for number, item in enumerate(array, start=1):
         if not isinstance(item, dict):
-            refuse(f"{name}, item {number}", "is no object")
+            saved.refuse(f"{name}, item {number}", "is no object")
         version = item.get(_VERSION, FORMAT_VERSION)
         if not isinstance(version, int) or version > FORMAT_VERSION:
-            raise ProjectFileError(
+            raise saved.ProjectFileError(
                 f"{name}, item {number}: its {_VERSION} is not one that this release reads (up to {FORMAT_VERSION}). "
                 "Upgrade turntide, or export the project with the release that is here; nothing was imported."
             )
@@ -240,9 +229,9 @@ class _Read(NamedTuple):
         facts, where = self._list("pendingFacts", dict[str, Any]), f"{self.file}, item {self.number}, pendingFacts"
         return [_converted(f"{where} {number}", fact, events.PendingFact) for number, fact in enumerate(facts, start=1)]
 
-    def messages(self, name: str) -> list[SavedMessage]:
+    def messages(self, name: str) -> list[saved.SavedMessage]:
         """Messages at hand, of a conversation, or those of a chunk."""
-        return self._list(name, SavedMessage)
+        return self._list(name, saved.SavedMessage)
 
     def _list(self, name: str, kind: type[_Item]) -> list[_Item]:
         return _checked(f"{self.file}, item {self.number}, {name}", self.item.get(name, []), list[kind])  # type: ignore[valid-type]
@@ -261,7 +250,7 @@ def _converted(where: str, item: Mapping[str, Any], kind: type[Any]) -> Any:
         fields["sources"] = _renamed([*([] if first is None else [first]), *further], _snake)
     unknown = sorted(set(given) - _BESIDE[kind])
     if unknown:
-        refuse(where, f"has fields that are not known: {', '.join(unknown)}")
+        saved.refuse(where, f"has fields that are not known: {', '.join(unknown)}")
     return _checked(where, fields, kind)
 
 
@@ -269,7 +258,7 @@ def _checked(where: str, value: object, kind: type[_Item]) -> _Item:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        refuse(where, f"is wrong: {error}")
+        saved.refuse(where, f"is wrong: {error}")
 
 
 def _flat(item: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -25,17 +25,8 @@ import msgspec
 from models.events.project import CommandOutcome, ItemCause
 from models.events.project_items import SUPERSEDES, MemorySource, ProjectMemory
 from models.policy.project import LongTermPolicy
+from models.project import kept_memories
 from models.project.intervals import by_begin, group_of, groups_of, supersedes
-from models.project.kept_memories import (
-    Emit,
-    MemoryChanges,
-    New,
-    bounded_sources,
-    decay_at,
-    holder_of,
-    read_again,
-    revised,
-)
 from models.project.long_term_edits import Edits
 from models.project.secondary_index import IndexedMemories, operation
 from models.project.shards import ShardedMemories, StoredMemory, shard_of
@@ -76,7 +67,7 @@ class Forgetting(IndexedMemories):
 
     def _worth(self, kept: StoredMemory) -> tuple[bool, float]:
         memory, changes = kept.memory, self._changes
-        return not memory.archived, memory.importance * decay_at(memory, changes.now, changes.policy)
+        return not memory.archived, memory.importance * kept_memories.decay_at(memory, changes.now, changes.policy)
 
     def drop(self, kept: StoredMemory, cause: ItemCause) -> None:
         """Let go of a memory. What it had closed holds again until the next rival; if it is `displaced`, not."""
@@ -127,13 +118,15 @@ class Forgetting(IndexedMemories):
 class LongTerm(Edits, Forgetting):
     """Long-term memories of a project, changed in place (arguments as of `MemoryChanges`)."""
 
-    def __init__(self, memories: ShardedMemories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
-        super().__init__(MemoryChanges(memories, emit, key, policy, now))
+    def __init__(
+        self, memories: ShardedMemories, emit: kept_memories.Emit, key: str, policy: LongTermPolicy, now: datetime
+    ) -> None:
+        super().__init__(kept_memories.MemoryChanges(memories, emit, key, policy, now))
         self.memories, self.now = memories, now
 
     displace = operation(Forgetting.let_weakest_go)
 
-    def refusal(self, new: New) -> tuple[CommandOutcome, str] | None:
+    def refusal(self, new: kept_memories.New) -> tuple[CommandOutcome, str] | None:
         """Outcome and reason where a memory cannot be kept; None if it can."""
         policy = self._changes.policy
         if not new.content.strip():
@@ -147,7 +140,7 @@ class LongTerm(Edits, Forgetting):
         return None
 
     @operation
-    def add(self, new: New) -> tuple[str, CommandOutcome]:
+    def add(self, new: kept_memories.New) -> tuple[str, CommandOutcome]:
         """Remember something, or strengthen what is known.
 
         Returns:
@@ -164,7 +157,7 @@ class LongTerm(Edits, Forgetting):
         kept = self._place(new) if within is None else self._strengthen(within, new, self._group(within.memory))
         return kept.memory.id, "done"
 
-    def knows(self, new: New) -> bool:
+    def knows(self, new: kept_memories.New) -> bool:
         """True if a memory of any time says so."""
         return bool(self._index.same(new))
 
@@ -181,8 +174,10 @@ class LongTerm(Edits, Forgetting):
         """Readers retrieved a memory so often (project memory, Access Recording); an unknown id is passed over."""
         kept = self._changes.get(memory_id)
         if kept is not None:
-            memory = read_again(kept.memory, count, at)
-            memory = msgspec.structs.replace(memory, decay_factor=decay_at(memory, at, self._changes.policy))
+            memory = kept_memories.read_again(kept.memory, count, at)
+            memory = msgspec.structs.replace(
+                memory, decay_factor=kept_memories.decay_at(memory, at, self._changes.policy)
+            )
             self._changes.put(msgspec.structs.replace(kept, memory=memory), "accessed")
 
     @operation
@@ -192,29 +187,29 @@ class LongTerm(Edits, Forgetting):
         cause: ItemCause = "archived" if archived and not kept.memory.archived else "decayed"
         self._changes.put(msgspec.structs.replace(kept, memory=memory), cause)
 
-    def _strengthen(self, kept: StoredMemory, new: New, group: Sequence[StoredMemory]) -> StoredMemory:
+    def _strengthen(self, kept: StoredMemory, new: kept_memories.New, group: Sequence[StoredMemory]) -> StoredMemory:
         """The same was said again while it holds."""
         policy, memory = self._changes.policy, kept.memory
         later = max(self._changes.now, memory.last_accessed_at)
         importance = max(min(1.0, memory.importance + policy.mention_gain), new.importance or 0.0)
         if importance != memory.importance:
-            memory = revised(memory, self._changes, importance=importance)
+            memory = kept_memories.revised(memory, self._changes, importance=importance)
         stronger = msgspec.structs.replace(
             memory,
             mentions=memory.mentions + 1,
             confidence=min(1.0, 1 - (1 - memory.confidence) * (1 - new.confidence)),
-            sources=bounded_sources([*memory.sources, new.source], policy.sources),
+            sources=kept_memories.bounded_sources([*memory.sources, new.source], policy.sources),
             tags=list(dict.fromkeys([*memory.tags, *new.tags]))[: policy.tags],
             category=memory.category or new.category,
             subject=memory.subject or new.subject,
             archived=False,
             updated_at=max(self._changes.now, memory.updated_at),
-            decay_factor=decay_at(memory, later, policy),
+            decay_factor=kept_memories.decay_at(memory, later, policy),
         )
         ends = new.valid_until if new.valid_until is not None else kept.ends
         return self._replace(kept, msgspec.structs.replace(kept, memory=stronger, ends=ends), "said_again", group)
 
-    def _place(self, new: New) -> StoredMemory:
+    def _place(self, new: kept_memories.New) -> StoredMemory:
         """Nothing like it holds at that time: a memory of its own, or one that begins earlier than was known."""
         draft = self._draft(new)
         at = new.valid_from
@@ -227,7 +222,7 @@ class LongTerm(Edits, Forgetting):
             and (new.valid_until is None or new.valid_until >= later.memory.valid_from)
             and self.may_begin(later, at)
         ):
-            earlier = revised(later.memory, self._changes, valid_from=at)
+            earlier = kept_memories.revised(later.memory, self._changes, valid_from=at)
             kept = self._changes.put(msgspec.structs.replace(later, memory=earlier), "said_again")
             return self._strengthen(kept, new, [each for each in group if each.memory.id != kept.memory.id])
         group = self._make_room(draft.id, group)
@@ -248,9 +243,9 @@ class LongTerm(Edits, Forgetting):
             group = self._make_room(half.memory.id, group, more=0)
         return group
 
-    def _draft(self, new: New) -> ProjectMemory:
+    def _draft(self, new: kept_memories.New) -> ProjectMemory:
         changes = self._changes
-        whose = holder_of(new.type, new.source.user_id)
+        whose = kept_memories.holder_of(new.type, new.source.user_id)
         importance = changes.policy.importance.of(new.type) if new.importance is None else new.importance
         return ProjectMemory(
             id=changes.free_id(new.valid_from, new.type, new.content, whose),

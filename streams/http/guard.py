@@ -15,17 +15,9 @@ from urllib.parse import parse_qsl
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from streams.http import security
 from streams.http.answering import asked_route, reach_of
 from streams.http.problems import Problem, forbidden
-from streams.http.security import (
-    Caller,
-    ReadAccess,
-    digest_of,
-    reading_for,
-    require_own_page,
-    require_this_machine,
-    unauthorized,
-)
 from streams.observe.telemetry import metrics
 from streams.settings.http import HttpSettings, TokenRole
 
@@ -158,7 +150,7 @@ class RequestGuard:
         rates: How often.
     """
 
-    def __init__(self, app: ASGIApp, access: ReadAccess | None, rates: Rates) -> None:
+    def __init__(self, app: ASGIApp, access: security.ReadAccess | None, rates: Rates) -> None:
         self._app = app
         self._access = access
         self._rates = rates
@@ -178,7 +170,9 @@ class RequestGuard:
             require_one_length(scope)
             found = self._let_in(scope)
             if scope["method"] not in _READING:
-                require_own_page(_header(scope, b"host"), _all(scope, b"origin"), _all(scope, b"sec-fetch-site"))
+                security.require_own_page(
+                    _header(scope, b"host"), _all(scope, b"origin"), _all(scope, b"sec-fetch-site")
+                )
                 require_json(scope)
         except Problem as problem:
             if (reason := _REFUSALS.get(problem.document.code)) is not None:
@@ -188,10 +182,10 @@ class RequestGuard:
         if found is None:
             await self._app(scope, receive, send)
             return
-        with reading_for(found):
+        with security.reading_for(found):
             await self._app(scope, receive, send)
 
-    def _let_in(self, scope: Scope) -> Caller | None:
+    def _let_in(self, scope: Scope) -> security.Caller | None:
         """Who asks; None for what everybody may read."""
         access, address, reach = self._access, _address(scope), reach_of(scope)
         if reach == "probe":
@@ -201,11 +195,11 @@ class RequestGuard:
             self._rates.asked(address)
             return None
         if access is None or (access.loopback and reach == "metrics"):
-            return Caller(role=TokenRole.ADMIN)
+            return security.Caller(role=TokenRole.ADMIN)
         if not access.callers:
-            require_this_machine(_header(scope, b"host"))
+            security.require_this_machine(_header(scope, b"host"))
             self._rates.asked(address)
-            return Caller(role=TokenRole.ADMIN)
+            return security.Caller(role=TokenRole.ADMIN)
         found = self._known(access, address, _header(scope, b"authorization"))
         if reach == "metrics" and not found.admin:
             raise forbidden("metrics are of all tenants: this takes an admin token")
@@ -213,13 +207,13 @@ class RequestGuard:
             self._rates.asked(id(found))  # holders live as long as the settings do
         return found
 
-    def _known(self, access: ReadAccess, address: str, authorization: str) -> Caller:
-        digest = digest_of(_bearer(authorization))
+    def _known(self, access: security.ReadAccess, address: str, authorization: str) -> security.Caller:
+        digest = security.digest_of(_bearer(authorization))
         self._rates.trying(address, digest)
         found = access.holder_of(digest)
         if found is None:
             self._rates.wrong(address)
-            raise unauthorized("this token is not known", error="invalid_token")
+            raise security.unauthorized("this token is not known", error="invalid_token")
         self._rates.right(address, digest)
         return found
 
@@ -315,5 +309,5 @@ def _all(scope: Scope, name: bytes) -> Sequence[str]:
 def _bearer(authorization: str) -> str:
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise unauthorized("send `Authorization: Bearer …` with one of the tokens in http.tokens")
+        raise security.unauthorized("send `Authorization: Bearer …` with one of the tokens in http.tokens")
     return token.strip()
