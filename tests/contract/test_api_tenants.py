@@ -19,7 +19,11 @@ from tests.support.live_made import profile, segment
 ADMINS = settings_of(*TENANTS, admin=True)
 """What only admins may, they may with their own apps."""
 WITHOUT_MEMORY = ("/livez", "/readyz", "/metrics")
-WRITTEN = ("/v1/sessions/{session_id}/feedback", "/v1/sessions/{session_id}/turns/{turn}")
+WRITTEN = (
+    "/v1/sessions/{session_id}/feedback",
+    "/v1/sessions/{session_id}/turns/{turn}",
+    "/v1/users/{user_id}/mode",
+)
 """Are answered by a place in the log."""
 
 

@@ -69,7 +69,6 @@ _SHOWN = {
     "/apps/{app_id}/uninstall": _DONE,
     "/v1/erase": '"request_id":',
     "/v1/users/{user_id}/facts/{category}/{key}": '"app_id":"{app}"',
-    "/v1/users/{user_id}/mode": '"changed":true',
     "/v1/sessions/{session_id}/profile": '"app_id":"{app}"',
     "/v1/sessions/{session_id}/app": '"app_id":"{app}"',
 }

@@ -59,7 +59,7 @@ def test_every_operation_has_examples(contract: dict[str, Any]) -> None:
                 missing.append(f"{name} {parameter['name']}")
 
     assert missing == []
-    assert len(operations(contract)) == 90
+    assert len(operations(contract)) == 91
 
 
 def test_every_operation_is_described(contract: dict[str, Any]) -> None:
