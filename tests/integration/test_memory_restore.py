@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from jobs.replay.comparison import settle
 from jobs.shared.role_process import environment_of
@@ -54,8 +55,9 @@ async def topic_changes(settings: Settings, cause: str) -> list[TopicChanged]:
 
 
 async def turntide(*arguments: str) -> Any:
-    """What a command prints as JSON; it has a loop of its own."""
-    return await asyncio.to_thread(printed, *arguments)
+    """What a command prints as JSON; it has a loop of its own, and roles of this process log elsewhere meanwhile."""
+    with capture_logs():
+        return await asyncio.to_thread(printed, *arguments)
 
 
 def records(started: datetime) -> list[Record]:

@@ -117,10 +117,10 @@ def test_a_check_that_never_ends_is_given_up() -> None:
         return Verdict(Status.OK, "")
 
     began_s = monotonic()
-    found = verdicts({"odd": Check(turns)}, load_settings(), within_s=0.05)
+    found = verdicts({"odd": Check(turns)}, load_settings(), within_s=0.2)
     over.set()
 
-    assert "still at work after 0.5 s" in found["odd"].detail
+    assert "still at work after 2 s" in found["odd"].detail
     assert monotonic() - began_s < 30
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from shutil import copytree
 from typing import cast
 
 import duckdb
@@ -22,15 +23,22 @@ from tests.support.data_files import data_file
 from tests.support.lake_records import NOW, buffer_of, paths, turn
 
 
-@pytest.fixture
-def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data directory with three turns of two apps, and its Parquet files settled."""
-    (tmp_path / "archive").mkdir()
-    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
-    with closing(LakeWriter(paths(tmp_path / "archive"))) as writer:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An archive with three turns of two apps, and its Parquet files settled."""
+    folder = tmp_path_factory.mktemp("query")
+    with closing(LakeWriter(paths(folder))) as writer:
         turns = [turn(0), turn(1), turn(2, app_id="bank")]
         writer.land(buffer_of(turns), now=NOW)
         maintain(writer, now=NOW, keep_replaced=timedelta(0))
+    return folder
+
+
+@pytest.fixture
+def archive(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data directory with a copy of it."""
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
+    copytree(made, tmp_path / "archive")
     return tmp_path
 
 
