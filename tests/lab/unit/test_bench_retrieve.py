@@ -4,12 +4,13 @@ from itertools import islice, pairwise
 from pathlib import Path
 from time import perf_counter
 
+import httpx
 import pytest
 
 from jobs.lab.bench.folds import paced
 from jobs.lab.bench.http_load import Answered, figures_of
 from jobs.lab.bench.measuring import BenchFailed
-from jobs.lab.bench.retrieve import MEMORIES_EACH, TURNS_EACH, Corpus, app_of, fill, user_of
+from jobs.lab.bench.retrieve import MEMORIES_EACH, TURNS_EACH, Corpus, app_of, context_with, fill, user_of
 from models.events import EpisodeCompressed, FactChanged, UserMemoryChanged
 from models.policy import Policy
 from streams.index.collections import EPISODES, FACTS
@@ -93,3 +94,15 @@ def test_a_run_is_measured_from_when_requests_were_due() -> None:
     assert found["answer_p99_ms"] < found["p99_ms"]
     with pytest.raises(BenchFailed, match="503"):
         figures_of([refused], began_s=10.0)
+
+
+async def test_a_turn_that_is_not_visible_in_time_is_late_and_not_the_end() -> None:
+    """A busy machine must not cost the figures that are measured already; another failure ends them."""
+    answers = iter([httpx.Response(200, json={"prompt": "Hello"}), httpx.Response(504), httpx.Response(500)])
+    turn = Corpus(Policy()).turns(0, 1)[0]
+    async with httpx.AsyncClient(
+        base_url="http://bench", transport=httpx.MockTransport(lambda _: next(answers))
+    ) as client:
+        assert [await context_with(client, turn) for _ in range(2)] == ["Hello", None]
+        with pytest.raises(BenchFailed, match="500"):
+            await context_with(client, turn)
