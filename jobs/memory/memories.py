@@ -158,6 +158,25 @@ def uninstall(
     role.finish(role.ask("uninstall_app", {"purgeMemories": purge_memories}, app_id=app_id, user_id=user))
 
 
+class Injection(StrEnum):
+    """What prompts of an app begin with."""
+
+    ON = "on"
+    OFF = "off"
+    POLICY = "policy"
+
+
+@role_command(app, "turntide memory apps inject support on")
+def inject(
+    role: CommandContext,
+    app_id: AppArgument,
+    switch: Annotated[Injection, typer.Argument(help="policy: as `apps.inject` says.")],
+) -> None:
+    """Have all prompts of an app begin with its memories, or none that does not ask for them."""
+    wanted = {Injection.ON: True, Injection.OFF: False, Injection.POLICY: None}[switch]
+    role.finish(role.ask("set_app_injection", {"inject": wanted}, app_id=app_id))
+
+
 def _require_sure(app_id: str, *, yes: bool) -> None:
     if not yes:
         typer.confirm(f"Delete all memories of {app_id}?", abort=True, err=True)

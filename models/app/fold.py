@@ -25,6 +25,7 @@ from models.app.state import SpaceState
 from models.app.work import Worker
 from models.events.app import (
     AdminCommand,
+    AppInjectionSet,
     AppUninstalled,
     CompactionDecided,
     ConversationEnded,
@@ -172,6 +173,8 @@ class _AppStep:
                 outcome, count = self._uninstall(command)
             case SpaceModeSet() if command.mode is not self._head.mode:
                 outcome, self._head.mode = "done", command.mode
+            case AppInjectionSet() if command.inject is not self._head.inject:
+                outcome, self._head.inject = "done", command.inject
         self._emission.audited(command, memory_id, outcome, count)
         self._head.results.append(CommandResult(request_id=command.request_id, outcome=outcome, count=count))
         del self._head.results[: -self._policy.results]

@@ -62,6 +62,8 @@ class SpaceHead(Struct, array_like=True):
     mode: MemoryMode = MemoryMode.ACTIVE
     oldest_at: datetime | None = None
     """Last change of the memory that expires first; None for none, or where none expires."""
+    inject: bool | None = None
+    """Whether all prompts of the app begin with its memories; None: as the policy says."""
 
 
 _Part = TypeVar("_Part")

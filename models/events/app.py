@@ -183,6 +183,17 @@ class SpaceModeSet(AdminCommand, frozen=True, kw_only=True, tag="space_mode_set"
     mode: UserMode
 
 
+Injects = Annotated[
+    bool | None, about("Whether all prompts of the app begin with its memories; null: as the policy says.", BEHAVIOUR)
+]
+
+
+class AppInjectionSet(AdminCommand, frozen=True, kw_only=True, tag="app_injection_set", gc=False):
+    """The app's prompts were switched, all of them: with its memories, without, or as the policy says."""
+
+    inject: Injects = None
+
+
 class MemoriesRead(AdminCommand, frozen=True, kw_only=True, tag="memories_read", gc=False):
     """An admin looked at memories. Changes nothing; it is audited."""
 
@@ -201,6 +212,7 @@ SpaceEvent = (
     | MemoriesPurged
     | AppUninstalled
     | SpaceModeSet
+    | AppInjectionSet
     | MemoriesRead
 )
 
@@ -303,6 +315,7 @@ class AppMemoriesChanged(Output, frozen=True, kw_only=True, tag="app_memories_ch
     spent_units: Annotated[Energy, about("Energy spent, of all time.")]
     uninstalled: Annotated[bool, about("Whether the app is gone; a later conversation takes it back.", BEHAVIOUR)]
     results: Annotated[list[CommandResult], about("What the last commands of admins came to.", IDENTIFIER)]
+    inject: Injects = None
 
 
 class AppMemoriesCompacted(Output, frozen=True, kw_only=True, tag="app_memories_compacted"):

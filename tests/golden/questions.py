@@ -296,6 +296,7 @@ async def _deeds(ask: Asker) -> None:
     await ask("GET /apps/isp-support/memories?include_shared=true")
     for asked in (f"DELETE {last}", f"DELETE {last}", "DELETE /apps/isp-support/memories"):
         await ask(asked)
+    await ask("PUT /apps/assistant/injection", {"inject": True})
     for purge in (False, True):
         await ask("POST /apps/assistant/uninstall", {"purgeMemories": purge})
     for whom in (

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from models.entities import owner_of
 from models.events.app import (
     AdminCommand,
+    AppInjectionSet,
     AppMemoriesChanged,
     AppMemoryChanged,
     AppUninstalled,
@@ -129,7 +130,9 @@ class Apps(AppMemoryIndex):
         wanted = mine if isinstance(command, MemoriesPurged) or getattr(command, "purge_memories", False) else []
         if isinstance(command, MemoryDeleted | MemoryEdited):
             wanted = [each for each in mine if each.memory_id == command.memory_id]
-        outcome = self.told or ("done" if wanted or isinstance(command, AppUninstalled) else "not_found")
+        outcome = self.told or (
+            "done" if wanted or isinstance(command, AppUninstalled | AppInjectionSet) else "not_found"
+        )
         if self.told is None:
             names = ("content", "importance", "tags", "pinned", "shared_with")
             new = {name: value for name in names if (value := getattr(command, name, None)) is not None}
@@ -139,6 +142,7 @@ class Apps(AppMemoryIndex):
         old = [each for each in self.all_stats if (each.app_id, each.user_id) == (command.app_id, command.user_id)]
         stands = old[0] if old else space(command.app_id, command.user_id)
         told = replace(stands, results=[*stands.results, result], source=Position(COMMANDS.name, 0, offset))
+        told = replace(told, inject=command.inject) if isinstance(command, AppInjectionSet) else told
         self.all_stats = [*(each for each in self.all_stats if each not in old), told]
 
 

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from models.policy.app import AppPolicy
 from streams.api.apps.context import AppContext
 from streams.api.users.messages import AssembleContext
-from tests.support.api_apps import AT, Apps, memory
+from tests.support.api_apps import AT, Apps, memory, space
 from tests.support.api_doubles import Served, counted, fact
 
 POINTS = ["unanswered_conversation", "conversation_review", "conversation_selection"]
@@ -98,13 +98,37 @@ async def test_answers_of_before_stay_what_they_were(client: httpx.AsyncClient) 
         (("a",), "a", False, None),
     ],
 )
-def test_an_app_of_the_policy_asks_once(
+async def test_an_app_of_the_policy_asks_once(
     inject: tuple[str, ...], app: str | None, said: bool | None, wanted: str | None
 ) -> None:
     """All its prompts begin with its memories, no other app's do, and a request can decline."""
     body = AssembleContext(user_id="u", query="when?", app_memories=said)
 
-    assert AppContext(Apps([]), AppPolicy(inject=inject)).wanted(body, app) == wanted
+    assert await AppContext(Apps([]), AppPolicy(inject=inject)).wanted(body, app) == wanted
+
+
+@pytest.mark.behaviour("app-14")
+async def test_an_app_is_switched_by_command(client: httpx.AsyncClient) -> None:
+    """On, all its prompts begin with its memories, but where one declines; off or as the policy says they do not."""
+    told = []
+    for inject in (True, False, None):
+        switched = await client.put("/v1/apps/a/injection", json={"inject": inject})
+        assert switched.json() == {"success": True, "inject": inject}
+        told.append(
+            [(await context(client, **more)).get("app_memories_text") for more in ({}, {"app_memories": False})]
+        )
+
+    assert told == [[TEXT, None], [None, None], [None, None]]
+    assert (await context(client, app_id="b")).get("app_memories_text") is None
+
+
+@pytest.mark.parametrize(("inject", "wanted"), [(True, "a"), (False, None), (None, "a")])
+async def test_a_command_counts_before_the_policy(inject: bool | None, wanted: str | None) -> None:
+    """Which is asked where none was given, or the last one gave it back."""
+    apps = Apps(all_stats=[space("a", inject=inject), space("a", "u", inject=not inject)])
+    body = AssembleContext(user_id="u", query="when?")
+
+    assert await AppContext(apps, AppPolicy(inject=("a",))).wanted(body, "a") == wanted
 
 
 @pytest.mark.behaviour("app-31")

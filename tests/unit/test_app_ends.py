@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from models.app.energy import Energy, Work, begins_at, cost_units, level_units, may_begin
 from models.errors import RecoveryFailed
 from models.events import AppMemoriesChanged, AppMemoryChanged, AppMemorySkipped, ConversationEnded, Role
-from models.events.app import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited, SpaceModeSet
+from models.events.app import AppInjectionSet, AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited, SpaceModeSet
 from models.events.user import MemoryMode
 from models.policy import Policy
 from models.policy.app import EnergyPolicy
@@ -51,6 +51,20 @@ def test_a_memory_that_is_not_active_makes_none() -> None:
 
     assert space.skipped == [("s2", "not_active")]
     assert list(space.active) == [1]
+
+
+@pytest.mark.behaviour("app-14")
+def test_an_apps_injection_is_switched() -> None:
+    """It is told, stays over what comes next and a restart, and goes back to the policy; a repeat changes nothing."""
+    space = Space()
+    for inject, outcome in ((True, "done"), (True, "unchanged"), (None, "done"), (False, "done")):
+        assert space.command(AppInjectionSet, inject=inject).outcome == outcome
+        assert space.stats.inject is inject
+    space.end()
+    space.store()
+    space.end()
+
+    assert space.stats.inject is False
 
 
 def test_a_conversation_that_went_on_has_its_memory_remade() -> None:

@@ -34,6 +34,7 @@ from streams.api.apps.context import AppContext
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.edge import EdgeStore
 from streams.inference.intake import Intake
+from streams.observe.telemetry import configure_logging
 from streams.ports import Embedder
 from streams.settings import load_settings
 from streams.wiring import embedder_of, policy_of
@@ -55,6 +56,7 @@ async def measure(
     have as many memories each as the policy keeps, and are asked so many questions of each kind.
     """
     settings = load_settings()
+    configure_logging(level="warning")  # a line for each context would stand among the figures
     policy, embedder = policy_of(settings), embedder_of(settings)
     policy = replace(policy, apps=replace(policy.apps, ask=False, spaces=("app",)))
     say(f"folding {turns:,} turns of the demo's conversations, {rounds} times")

@@ -40,20 +40,26 @@ class AppContext:
         self._memories = memories
         self._policy = policy or AppPolicy()
 
-    def wanted(self, request: AssembleContext, app_id: str | None) -> str | None:
+    async def wanted(self, request: AssembleContext, app_id: str | None) -> str | None:
         """The app whose memories a prompt is to begin with; None for no memories.
 
-        They are wanted where the request says so, or names what the prompt is for, and in each prompt of an app of the
-        policy's `inject`. Other prompts stay what they were before there were memories of apps.
+        They are wanted where the request says so, or names what the prompt is for, and in each prompt of an app that
+        was switched so by command, or, where none was given, is of the policy's `inject`. Other prompts stay what they
+        were before there were memories of apps.
 
         Raises:
             Problem: 422, no app is named.
+            StoreUnavailable: The store does not answer.
         """
         asked = request.injection_point is not None if request.app_memories is None else request.app_memories
         if asked and app_id is None:
             raise invalid_field("app_id", "name the app whose memories are wanted")
-        always = request.app_memories is None and not {app_id, ANY_APP}.isdisjoint(self._policy.inject)
-        return app_id if asked or always else None
+        if asked or app_id is None or request.app_memories is False:
+            return app_id if asked else None
+        standing = await self._memories.stats(app_id)
+        switched = None if standing is None else standing.inject
+        always = not {app_id, ANY_APP}.isdisjoint(self._policy.inject) if switched is None else switched
+        return app_id if always else None
 
     async def preface(self, app_id: str | None, user_id: str, query: str, token_budget: int) -> Preface | None:
         """What a prompt begins with: the app's own memories, then those that other apps share with it.

@@ -47,6 +47,12 @@ class UninstallApp(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     purge_memories: bool = False
 
 
+class SetInjection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Whether all prompts of an app begin with its memories."""
+
+    inject: Annotated[bool | None, Meta(description="None: as the policy's `apps.inject` says.")]
+
+
 # --- answers
 
 
@@ -125,6 +131,13 @@ class Uninstalled(Struct, frozen=True, kw_only=True, rename="camel"):
     success: bool
     purged: bool
     deleted_count: int
+
+
+class InjectionSet(Struct, frozen=True, kw_only=True):
+    """What holds for prompts of an app from now on."""
+
+    success: bool
+    inject: bool | None
 
 
 class Pending(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -14,7 +14,15 @@ from uuid import uuid4
 
 from msgspec import Meta, Struct, field, structs
 
-from models.events.app import AdminCommand, AppUninstalled, MemoriesPurged, MemoriesRead, MemoryDeleted, MemoryEdited
+from models.events.app import (
+    AdminCommand,
+    AppInjectionSet,
+    AppUninstalled,
+    MemoriesPurged,
+    MemoriesRead,
+    MemoryDeleted,
+    MemoryEdited,
+)
 from models.events.base import CommandResult
 from models.events.fields import Identifier, printable
 from models.policy.app import AppPolicy
@@ -41,6 +49,12 @@ class OfSpace(Struct, frozen=True, kw_only=True):
     user_id: Annotated[
         str, printable(0, 256), Meta(description="The space of this user in the app; none: the app's own.")
     ] = ""
+
+
+class AboutApp(Struct, frozen=True, kw_only=True):
+    """A request about an app, whichever of its spaces."""
+
+    app_id: Annotated[Identifier, Meta(description="URL-encoded; any character.")]
 
 
 class AskedSpace:
@@ -202,6 +216,14 @@ class AppMemoryAdmin:
             return result
         deleted += result.count if body.purge_memories else 0
         return messages.Uninstalled(success=True, purged=body.purge_memories, deleted_count=deleted)
+
+    @APPS.put("/{app_id:path}/injection", "set_app_injection", audits="acted")
+    async def inject(
+        self, asked: AboutApp, body: messages.SetInjection
+    ) -> messages.InjectionSet | Accepted[messages.Pending]:
+        """Have all prompts of an app begin with its memories, or none that does not ask; at every injection point."""
+        result = await self._done(AskedSpace(OfSpace(app_id=asked.app_id)), AppInjectionSet, inject=body.inject)
+        return result if isinstance(result, Accepted) else messages.InjectionSet(success=True, inject=body.inject)
 
     @APPS.get("/{app_id:path}/memories/{memory_id}", "get_app_memory", audits="text_read")
     async def one(self, asked: OfMemory) -> messages.MemoryAnswer:

@@ -152,7 +152,7 @@ class MemoryReader:
             StoreUnavailable: The store does not answer.
         """
         whose = _Whose.asked(body.user_id, body.app_id)
-        wanted = self._apps.wanted(body, whose.app_id)
+        wanted = await self._apps.wanted(body, whose.app_id)
         await self._wait(body.after, whose.app_id)
         standing = asyncio.ensure_future(self._progress.with_stats(whose.app_id, whose.user_id))
         stands, remembered, facts, episodes, recent, hits = await asyncio.gather(

@@ -81,6 +81,8 @@ async def test_includes_memories_in_context_of_their_app_alone(stack: Stack) -> 
         told = [await prompt(http, "includes", injection_point=point) for point in points]
         isolated = await prompt(http, "isolates", app_memories=True)
         private = await prompt(http, "includes", injection_point=points[0], user_id="somebody-else")
+        (await http.put("/v1/apps/includes/injection", json={"inject": True})).raise_for_status()
+        told.append(await prompt(http, "includes"))
         listed = await memories(http, "isolates")
 
     for each in told:
