@@ -7,6 +7,7 @@ from msgspec import structs
 from playwright.sync_api import Page, ViewportSize, expect
 
 from models.events import AlertAcknowledged, AlertChanged, AlertLabelled, SessionName, TopicAdjusted, TurnCorrected
+from models.risk.telling import sentence
 from streams.api.live.service import CONTENT_SECURITY_POLICY
 from tests.browser.axe import see_no_violation
 from tests.browser.live_server import LiveServer
@@ -115,13 +116,14 @@ def test_text_is_masked_until_it_is_asked_for(tab: Tab, server: LiveServer) -> N
     """Nothing that was said is fetched before; then it shows as text, whatever it holds, and can be hidden again."""
     page, row = tab.page, session(1, session_id=HOSTILE_ID)
     server.remember(row)
-    server.push(alerts=[alert(3, row, reason=f"{HOSTILE} reason")])
+    made = alert(3, row)
+    server.push(alerts=[made])
     page.goto(server.url)
     page.locator(ROWS).get_by_text(HOSTILE_ID).click()
 
     expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE_ID)
     expect(page.get_by_role("img", name="Risk over 42 turns")).to_be_visible()
-    expect(page.locator(".alert-card .reason")).to_have_text(f"{HOSTILE} reason")
+    expect(page.locator(".alert-card .reason")).to_have_text(sentence(made))
     expect(page.locator(".bars .name")).to_have_text(["level"])
     expect(page.locator(f"{ROWS} .said").first).to_have_text("masked")
     assert not any("text" in asked for asked in tab.asked)
@@ -228,10 +230,11 @@ def test_a_new_alert_is_told_and_stands_in_the_queue(page: Page, server: LiveSer
     server.push([session(1)])
     page.goto(server.url)
     expect(page.locator(ROWS)).to_have_count(1)
-    server.push(alerts=[alert(3, session(1), reason=HOSTILE)])
-    expect(page.get_by_role("status").first).to_have_text(f"New critical alert: {HOSTILE}")
+    made = alert(3, session(1), evidence=[], reason=HOSTILE)
+    server.push(alerts=[made])
+    expect(page.get_by_role("status").first).to_have_text(f"New critical alert: {sentence(made)}")
     page.keyboard.press("2")
-    expect(page.locator(f"{ROWS} .reason")).to_have_text(HOSTILE)
+    expect(page.locator(f"{ROWS} .reason")).to_have_text(sentence(made))
 
 
 def test_a_tab_that_nobody_looks_at_counts_alerts_in_its_title(tab: Tab, server: LiveServer) -> None:
@@ -267,7 +270,8 @@ def test_one_session_id_in_two_apps_is_two_sessions(page: Page, server: LiveServ
     mine, other = [session(n, session_id="chat-1", app=app, risk=0.5) for n, app in enumerate(("support", "tutor"))]
     for each in (mine, other):
         server.remember(each)
-    server.push([], [alert(2, other, reason="of the tutor")])
+    made = alert(2, other)
+    server.push([], [made])
     page.goto(server.url)
     expect(page.locator(ROWS)).to_have_count(2)
     page.locator(ROWS, has_text="support").get_by_role("link").click()
@@ -277,7 +281,7 @@ def test_one_session_id_in_two_apps_is_two_sessions(page: Page, server: LiveServ
     page.goto(f"{server.url}#/alerts")
     page.locator(ROWS).get_by_role("link").click()
     assert page.url.endswith("#/session/chat-1?app=tutor")
-    expect(page.locator(".alert-card .reason")).to_have_text("of the tutor")
+    expect(page.locator(".alert-card .reason")).to_have_text(sentence(made))
     page.goto(f"{server.url}#/session/chat-1")
     expect(page.get_by_text("several apps have a session of this id")).to_be_visible()
     page.goto(f"{server.url}#/sessions")
