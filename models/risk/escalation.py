@@ -36,8 +36,8 @@ PART = "e"
 class _Kept(Struct, array_like=True):
     """Layout of the part. Fields are only ever added at the end."""
 
-    before: bytes = b""
-    """The signals before `message`, encoded; empty: as they begin."""
+    unused_signals: bytes = b""
+    """Keeps the place of signals as earlier releases had them: a session of theirs goes on with its last message."""
     message: Piece | None = None
     """The last one that was observed."""
     unused: int = 0
@@ -58,6 +58,8 @@ class _Kept(Struct, array_like=True):
     judge: float | None = None
     risky_ago: int = 1
     """Weighed turns since a risky one, itself included; 0: none is around. Unknown of what an earlier release kept."""
+    before: bytes = b""
+    """The signals before `message`, encoded; empty: as they begin."""
 
 
 _decode = msgspec.msgpack.Decoder(_Kept).decode

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from models.risk.sequence.level import HALF_LIFE_TURNS, RiskTrend
 from models.risk.sequence.observation import Observation
 from models.risk.sequence.signals import SIGNAL_NAMES, SequenceSignals
 from models.risk.turn_model import DIMS, WORD_BITS, TurnModel, place_of, word_hashes
@@ -18,10 +17,9 @@ from models.text.features import Features
 from models.text.words import fold_text, words_of
 from streams.inference.trained_scorer import model_at
 from streams.ports import Vectors
-from tests.support.sequence_sessions import after, restored, risky, state_of
+from tests.support.sequence_sessions import after, restored, state_of
 
 ROUNDING = 1e-9
-RISKS = st.lists(st.floats(0, 1), max_size=40)
 OBSERVED = st.builds(
     Observation,
     turn=st.integers(0, 2**40),
@@ -32,9 +30,8 @@ OBSERVED = st.builds(
     refused=st.booleans(),
 )
 SESSIONS = st.lists(OBSERVED, max_size=40)
-OF_CHANGE = {"page_hinkley", "trend", "jump", "refused_rephrased", "setup_drift"}
-"""A riskier turn before the rise makes the rise smaller; of every other signal more risk never lowers the value."""
-MONOTONE = [name for name in SIGNAL_NAMES if name not in OF_CHANGE]
+MONOTONE = [name for name in SIGNAL_NAMES if name != "refused_rephrased"]
+"""A riskier turn that was refused makes the next one less bold; more risk never lowers any other signal."""
 
 
 @given(SESSIONS)
@@ -87,25 +84,6 @@ def test_a_value_that_matters_names_a_number_and_a_turn(seen: list[Observation])
             assert any(str(observation.turn) in phrases[name] for observation in marked), name
             assert 0 < len(phrases[name]) <= 120
             assert "\n" not in phrases[name]
-
-
-@given(RISKS.filter(lambda risks: len(risks) >= 3))
-def test_the_trend_is_the_weighted_regression(risks: list[float]) -> None:
-    """Slope and error as matrices give them, from all turns at once."""
-    trend = RiskTrend()
-    for observation in risky(risks):
-        trend.observe(observation)
-    n = len(risks)
-    places = np.stack([np.ones(n), np.arange(n)], axis=1)
-    weights = np.diag(0.5 ** (np.arange(n)[::-1] / HALF_LIFE_TURNS))
-    solver = np.linalg.inv(places.T @ weights @ places) @ places.T @ weights
-    residuals = np.eye(n) - places @ solver
-    left = residuals @ np.array(risks)
-    variance = (left @ weights @ left) / np.trace(residuals.T @ weights @ residuals)
-    expected = (solver @ np.array(risks))[1], np.sqrt(variance * (solver @ solver.T)[1, 1])
-
-    assert pytest.approx(expected[0], abs=1e-9) == trend.slope
-    assert pytest.approx(expected[1], abs=1e-6) == trend.error
 
 
 WORDS = ("how", "to", "make", "a", "bomb", "kill", "the", "process", "don't", "novel", "ignore", "your", "rules")

@@ -43,7 +43,7 @@ EARLIER = Policy(
 LEARNT = Policy(
     version="learnt",
     escalation=EscalationPolicy(
-        model=CombinationModel(name="model-1", base=-41_237, weights={"level": 33_331, "peak": 27_777, "run": 9_999})
+        model=CombinationModel(name="model-1", base=-41_237, weights={"level": 99_991, "information_gathering": 27_777})
     ),
 )
 """Its calibrated combination judges, by weights that the kept file has."""

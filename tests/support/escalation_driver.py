@@ -9,7 +9,7 @@ from tests.support.session_driver import Session, said
 MODEL = CombinationModel(
     name="made-up 1",
     base=-30_000,
-    weights={"level": 25_000, "cusum": 15_000, "persistence": 15_000, "run": 10_000, "peak": 5_000, "demands": -3_001},
+    weights={"level": 82_000, "refusals": 9_999, "instructions": -3_001},
 )
 RISKY = 0.8
 

@@ -41,9 +41,12 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "full width": lambda text: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text),
     "rot13": lambda text: recoded(text, "rot13"),
 }
-FARTHEST = {"base64": 0.0, "homoglyphs": 0.0, "zero width": 0.0, "full width": 0.08, "rot13": 0.3, "leetspeak": 0.3}
+FARTHEST = {"base64": 0.0, "homoglyphs": 0.0, "zero width": 0.0, "full width": 0.08, "rot13": 0.4, "leetspeak": 0.4}
 """How far a disguised turn's risk may be from the plain one's: what is lost is capitals, or words respelt wrong."""
-ESCALATIONS = ("own_crowd-042", "own_crowd-055", "own_crowd-005")
+ESCALATIONS = {
+    "own_crowd-026": said_in(own_dialogue("own_crowd-026")),
+    "English": by_user(*ESCALATING["English"]),
+}
 READ_IN_FULL = ("base64", "homoglyphs", "zero width", "full width")
 """Disguises that lose next to nothing. Of leetspeak and ROT13 words are lost, and with them some alerts."""
 
@@ -86,7 +89,12 @@ def test_english_among_another_language_counts() -> None:
 @pytest.mark.parametrize("name", DISGUISES)
 def test_a_disguised_turn_has_nearly_the_plain_ones_risk(name: str) -> None:
     """A disguise costs at most what was lost with it, and hardly anything on average."""
-    said = [text for session in ESCALATIONS for text in own_dialogue(session).said_by_user if len(text) > 20]
+    said = [
+        content
+        for session in ESCALATIONS.values()
+        for role, content in session
+        if role is Role.USER and len(content) > 20
+    ]
     plain, hidden = (shipped_scorer().risks(texts) for texts in (said, [DISGUISES[name](text) for text in said]))
     distances = [abs(one - other) for one, other in zip(plain, hidden, strict=True)]
 
@@ -98,7 +106,7 @@ def test_a_disguised_turn_has_nearly_the_plain_ones_risk(name: str) -> None:
 @pytest.mark.parametrize("session", ESCALATIONS)
 def test_a_disguised_escalation_alerts_as_the_plain_one_does(name: str, session: str) -> None:
     """By the same turn, or two later."""
-    said = said_in(own_dialogue(session))
+    said = ESCALATIONS[session]
     plain, hidden = Watched().hear(said), Watched().hear(disguised(said, DISGUISES[name]))
 
     assert [alert.cause for alert in plain.alerts][:1] == ["raised"] == [alert.cause for alert in hidden.alerts][:1]
@@ -115,7 +123,7 @@ def test_a_session_of_5000_turns_costs_no_more_per_turn_and_still_alerts() -> No
         seconds.append(time.process_time() - began)
         sizes.append(watched.state_bytes)
     assert watched.alerts == []
-    watched.hear(said_in(own_dialogue("own_crowd-042")))
+    watched.hear(by_user(*SAID["slow_escalation"]))
 
     assert max(sizes[2:]) < 1.2 * sizes[1]
     assert min(seconds[-6:]) < 3 * min(seconds[1:7])

@@ -21,7 +21,7 @@ REFUSAL = "I'm sorry, but I can't help with that."
 def asked() -> Session:
     """A session whose alert is read by a judge."""
     session = Session(ASKING)
-    escalate(session, 8, risk=0.45)
+    escalate(session, 8, risk=0.5)
     assert ["raised"] == [alert.cause for alert in session.alerts]
     return session
 
@@ -116,8 +116,8 @@ def test_refusal_is_known_to_the_next_user_turn() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"model": structs.replace(MODEL, weights={"level": 9_000, "cusum": 30_000})},
-        {"model": structs.replace(MODEL, name="made-up 2", base=-20_000, weights={"level": 9_000, "cusum": 30_000})},
+        {"model": structs.replace(MODEL, weights={"level": 99_000})},
+        {"model": structs.replace(MODEL, name="made-up 2", base=-20_000, weights={"level": 99_000})},
         {"model": structs.replace(MODEL, base=-20_000)},
         {"judge_weight": 0.1},
         {"judge_bound": 0.5},

@@ -29,7 +29,7 @@ def alerted(turns: int = 6) -> Session:
 def test_risky_turns_raise_an_alert_that_explains_itself() -> None:
     """Probability above the threshold, contributions and turns that add up, evidence, counterfactual, version."""
     session = Session(POLICY)
-    escalate(session, 8, risk=0.45)
+    escalate(session, 8, risk=0.6)
     raised = session.alerts[0]
     whole = told(raised)
     strongest = whole.contributions[0]
@@ -89,7 +89,7 @@ def test_alert_resolves_late() -> None:
     session = alerted()
     turn = 6
     while session.alerts[-1].cause != "resolved":
-        tell(session, turn, 0.0)
+        tell(session, turn, 0.2)
         turn += 1
     below = [point.turn for point in _points(session) if point.turn > 6 and point.score < 0.45]
     lowered = [point.turn for point in _points(session) if point.turn > 6 and point.mode in (Mode.CALM, Mode.WATCH)]
@@ -145,11 +145,12 @@ def test_counterfactual_is_the_judgement_without_the_signal() -> None:
     """Each contribution says what a judgement from the beginning without it would say."""
     session = Session(POLICY)
     escalate(session, 5, risk=0.6)
-    upstream(session, 5, 0.5, scored=0.4)
+    answer(session, 5, REFUSAL)
+    upstream(session, 6, 0.5, scored=0.4)
     whole = judgement(session)
     values = {each.signal: each.value for each in whole.contributions}
 
-    assert {"level", UPSTREAM} < values.keys()
+    assert {"level", "refusals", UPSTREAM} == values.keys()
     for each in whole.contributions:
         left = {signal: value for signal, value in values.items() if signal != each.signal}
         assert each.probability_without == pytest.approx(_probability(left), abs=1e-4)

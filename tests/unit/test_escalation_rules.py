@@ -191,9 +191,7 @@ def test_label_that_comes_days_later_moves_no_clock() -> None:
     ).closed
 
 
-INSISTENT = structs.replace(
-    MODEL, weights={**MODEL.weights, "information_gathering": 120_000, "refusals": 60_000, "one_matter": 10_000}
-)
+INSISTENT = structs.replace(MODEL, weights={**MODEL.weights, "information_gathering": 120_000, "refusals": 60_000})
 NEAR = [1.0] * 64
 ROWS = data_file("escalation_rules")["said"]
 

@@ -19,7 +19,7 @@ from streams.state.policy_versions import Version
 POLICY = Policy(
     version="kept",
     escalation=EscalationPolicy(
-        model=CombinationModel(name="m-1", base=-31_234, weights={"level": 20_001, "cusum": 7})
+        model=CombinationModel(name="m-1", base=-31_234, weights={"level": 20_001, "refusals": 7})
     ),
 )
 OLD, NEW = Version("old", "rules", "e"), Version("new", "rules", "e")

@@ -39,6 +39,12 @@ def backtest(
         ),
     ] = None,
     data: DataOption = None,
+    texts: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Pools of texts that `left-out` learns from besides, as `lab train scorer`.", show_default=False
+        ),
+    ] = None,
     since: SinceOption = None,
     until: UntilOption = None,
     app: AppOption = None,
@@ -80,7 +86,7 @@ def backtest(
         judgings = judge(traffic, folded, embedder, progress) if folded else []
     rest = iter(judgings)
     found = [
-        judged_left_out(data, each.policy, embedder) if each.left_out and data else next(rest).judged()
+        judged_left_out(data, texts or (), each.policy, embedder) if each.left_out and data else next(rest).judged()
         for each in contenders
     ]
     judged = [selected(each, apps=app or (), since=in_utc(since), until=in_utc(until)) for each in found]

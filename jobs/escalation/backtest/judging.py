@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.traffic import LabelledTraffic, labelled_traffic
-from jobs.shared.dialogues import judging_policy, read_dialogues
+from jobs.shared.dialogues import judging_policy, read_dialogues, read_pools
 from models.events import (
     AlertChanged,
     AlertLabelled,
@@ -217,8 +217,10 @@ def selected(
     ]
 
 
-def judged_left_out(file: Path, policy: Policy, embedder: Embedder) -> list[JudgedSession]:
+def judged_left_out(file: Path, texts: Sequence[Path], policy: Policy, embedder: Embedder) -> list[JudgedSession]:
     """Every dialogue of the file judged by a scorer trained without its family, in the order of families.
+
+    The scorers learn from pools of texts besides.
 
     Raises:
         ConfigurationError: All dialogues are of one family: it cannot be left out.
@@ -230,7 +232,7 @@ def judged_left_out(file: Path, policy: Policy, embedder: Embedder) -> list[Judg
 
     dialogues = read_dialogues(file)
     require_two(dialogues, instead="Add others, or judge by a scorer as it is.")
-    trainer = trainer_with_own(dialogues, WordLlamaEmbedder())
+    trainer = trainer_with_own([*dialogues, *read_pools(texts, dialogues)], WordLlamaEmbedder())
     judged: list[JudgedSession] = []
     with progress_bar("families left out") as progress:
         for members, judge_of in judges_left_out(dialogues, trainer, policy, progress):

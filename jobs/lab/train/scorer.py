@@ -3,9 +3,9 @@
 No randomness: the same data give the same bytes. Scores that calibrate are always of a model that has not seen the
 family they are from.
 
-Eighteen signals, and a few families of dialogues that each have a format of their own: a free regression learns the
-formats (ROC-AUC 0.60 on families left out, where the prior alone gives 0.84). So the weights start from a prior that
-says what is plausible, may not be negative, and are moved by the data only as far as `PRIOR_STRENGTH` lets them.
+A few families of dialogues each have a format of their own: a free regression over the signals learns the formats.
+So the weights start from a prior that says what is plausible, may not be negative, and are moved by the data only as
+far as `PRIOR_STRENGTH` lets them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from models.risk.sequence.signals import SIGNAL_NAMES
 from models.risk.turn_model import ModelCard, ScorerFile, SourceCard, TurnModel, write_model
 from streams.ports import Embedder, Vectors
 
-TURN_BASE_RATE = 0.17
+TURN_BASE_RATE = 0.155
 """Share of harmful turns that a turn's risk assumes. Lower than in the training data, higher than in any traffic: the
 risk is for the signals, the probability that matters is the session's."""
 TURN_SPREAD = 0.5
@@ -85,11 +85,12 @@ class Trainer:
     def train(self, version: str, card: ModelCard, without: Collection[str] = ()) -> ScorerFile:
         """A scorer's file, learnt without these sources; the card's sources and base rate are filled in."""
         kept = [n for n, dialogue in enumerate(self.dialogues) if dialogue.source not in without]
+        talks = self._talks(kept)
         slope, offset = self._turn_calibration(without)
         sessions = LabelledSessions(
-            [self._signals(n, without, slope, offset) for n in kept],
-            np.array([self.dialogues[n].escalating for n in kept]),
-            [self.dialogues[n].source for n in kept],
+            [self._signals(n, without, slope, offset) for n in talks],
+            np.array([self.dialogues[n].escalating for n in talks]),
+            [self.dialogues[n].source for n in talks],
         )
         combination = fit_combination(sessions)
         return ScorerFile(
@@ -102,6 +103,14 @@ class Trainer:
                 card, sources=_sources([self.dialogues[n] for n in kept]), base_rate=combination.base_rate
             ),
         )
+
+    def _talks(self, kept: Sequence[int]) -> list[int]:
+        """Of these dialogues those that sessions are weighed by: of more than one turn, so many of each source."""
+        found: dict[str, list[int]] = {}
+        for n in kept:
+            if len(self.dialogues[n].said_by_user) > 1:
+                found.setdefault(self.dialogues[n].source, []).append(n)
+        return sorted(n for here in found.values() for n in here[:: -(-len(here) // _SESSIONS_OF_A_SOURCE)])
 
     @cached_property
     def harms(self) -> HarmWeights:
@@ -169,28 +178,19 @@ def trainer_with_own(dialogues: Sequence[LabelledDialogue], embedder: Embedder) 
 
 Floats = NDArray[np.float64]
 
-PRIOR = {
-    "level": 4.0,
-    "information_gathering": 5.0,
-    "instructions": 2.0,
-    "refusals": 2.0,
-    "refused_rephrased": 1.0,
-    "setup_drift": 1.0,
-    "topic_cycling": 1.0,
-    "cusum": 0.5,
-}
-"""Log-odds of a signal at 1, before any data. Set by leave-one-family-out on the public dialogues: a level and
-questions that gather on one matter carry nearly all that can be told there; the others say something where they fire,
-which on those dialogues is hardly ever. Peaks, trends and jumps of single turns only added false alarms."""
+PRIOR = {"level": 8.0, "information_gathering": 6.0, "instructions": 1.8, "refusals": 1.8, "refused_rephrased": 0.9}
+"""Log-odds of a signal at 1, before any data. Set on families left out: a level and questions that gather on one matter
+carry nearly all that can be told there; the others say something where they fire, which on those dialogues is rare."""
 PRIOR_STRENGTH = 100.0
 """Inverse variance of a weight around its prior; the data weigh 1,000 sessions."""
 _SESSIONS = 1_000
+_SESSIONS_OF_A_SOURCE = 100
 SHARPNESS = 2.2
 """Log-odds of the calibrated probability for one of the weighed sum (Platt 1999, on scores of families left out: 1.7 to
 2.7, whichever family is left out). Fixed, so that leaving a family out changes what is known and not the scale."""
-TARGET_FALSE_ALARMS = 0.07
-"""Share of benign sessions, each source weighing the same, that the shipped threshold alerts on in training. Most of
-those sources are hard negatives; of the public benign dialogues, left out, it is 2.4 %."""
+TARGET_FALSE_ALARMS = 0.03
+"""Share of benign sessions, each source weighing the same, that the shipped threshold alerts on in training. The worst
+source alone would be no measure: the threshold would move whenever it is left out."""
 ALERT_PROBABILITY = 0.45
 """`modes.elevated.enter` of the default policy: the probability that stands for the shipped threshold."""
 _UNWEIGHED = CombinationModel(name="signals alone", base=0, weights={})

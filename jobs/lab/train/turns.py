@@ -5,10 +5,10 @@ Three things teach it, in one convex problem (L-BFGS, no randomness):
 - own pairs, by the difference of their halves: whatever both share (style, length, matter) cancels;
 - families that hold both labels (a red-teamed data set and its matched control), each with an intercept of its own, so
   that what marks the family as a whole says nothing; a later turn of an escalating dialogue counts more than its first;
-- a strong prior towards zero. It is what helps most on families that were not trained on.
+- a strong prior towards zero, weak on the risk by the rules. It is what helps most on families not trained on.
 
-Sources with one label alone teach it nothing: their style would be taken for their label. They serve calibration and
-the combination (`jobs.lab.train.scorer`).
+Sources with one label alone teach it nothing: their style would be taken for their label. All of them together, with a
+small weight, gained on some families left out and lost as much on others.
 """
 
 from collections.abc import Sequence
@@ -32,10 +32,10 @@ Floats = NDArray[np.float64]
 PRIOR_STRENGTH = 200.0
 """Inverse variance of a weight. Of 3, 10, 30, 100, 200 and 300 the strong ones did best on families left out; from 100
 on it hardly matters."""
-DENSE_GAIN, WORDS_GAIN, RULES_GAIN, INTERCEPT_GAIN = 3.0, 3.0, 4.0, 3.0
+DENSE_GAIN, WORDS_GAIN, RULES_GAIN, INTERCEPT_GAIN = 3.0, 3.0, 16.0, 3.0
 """How far each kind of feature may be used before the prior holds it."""
 _MOST_OF_A_FAMILY = 1_500
-"""Weight of a family, in turns: a large one does not drown the rest."""
+"""Weight of a family, in turns, and turns of a source that are learnt from: a large one does not drown the rest."""
 WEIGHT_OF_PAIRS = 500.0
 """Of all pairs together, in turns: more of them refine what they teach, and do not drown the families."""
 WEIGHT_OF_SET = {"topic": 3.0}
@@ -59,6 +59,7 @@ class TrainingTurns(NamedTuple):
         features: `(n, DIMS + 2 ** WORD_BITS + 1)`: unit embedding, unit words, risk by the rules, each by its gain.
         vectors: Their embeddings, `(n, DIMS)`.
         dialogue: Index of the dialogue of each, −1 for halves of pairs (harmful, benign, harmful …).
+        source: Of the dialogue, empty for halves of pairs.
         escalating: Label of the dialogue or the half.
         lateness: How far into the dialogue, in (0, 1].
         pair_weights: Of each pair, in their order; they add up to `WEIGHT_OF_PAIRS`.
@@ -67,6 +68,7 @@ class TrainingTurns(NamedTuple):
     features: sparse.csr_matrix
     vectors: Vectors
     dialogue: NDArray[np.int64]
+    source: NDArray[np.str_]
     escalating: NDArray[np.bool_]
     lateness: Floats
     pair_weights: Floats
@@ -90,6 +92,7 @@ def turns_of(dialogues: Sequence[LabelledDialogue], pairs: Sequence[MessagePair]
         _features(texts, vectors),
         vectors,
         np.array(owner),
+        np.array([dialogues[index].source if index >= 0 else "" for index in owner]),
         np.array(escalating),
         np.array(lateness),
         shares * WEIGHT_OF_PAIRS / shares.sum(),
@@ -111,12 +114,12 @@ def fit_turns(turns: TrainingTurns, families: Sequence[str]) -> Floats:
     blocks = [sparse.hstack([differences, sparse.csr_matrix((len(signs), len(mixed)))])]
     wanted, weights = [signs > 0], [turns.pair_weights]
     for place, name in enumerate(mixed):
-        here = np.flatnonzero(of_turn == name)
-        intercepts = np.zeros((len(here), len(mixed)))
+        rows = _spread(turns, np.flatnonzero(of_turn == name))
+        intercepts = np.zeros((len(rows), len(mixed)))
         intercepts[:, place] = INTERCEPT_GAIN
-        blocks.append(sparse.hstack([turns.features[here], sparse.csr_matrix(intercepts)]))
-        wanted.append(turns.escalating[here])
-        weights.append(_balanced(turns.escalating[here], turns.lateness[here]))
+        blocks.append(sparse.hstack([turns.features[rows], sparse.csr_matrix(intercepts)]))
+        wanted.append(turns.escalating[rows])
+        weights.append(_balanced(turns, rows) * min(len(rows), _MOST_OF_A_FAMILY))
     found = logistic(sparse.vstack(blocks).tocsr(), np.concatenate(wanted), np.concatenate(weights), PRIOR_STRENGTH)
     return found[: turns.features.shape[1]]
 
@@ -159,7 +162,9 @@ def logistic(
         value = float(weights @ np.logaddexp(0.0, -margins)) + float(moved @ (strength * moved)) / 2
         return value, rows.T @ slopes + strength * moved
 
-    found: Floats = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": 500}).x
+    found: Floats = minimize(
+        loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-8}
+    ).x
     return found
 
 
@@ -205,9 +210,18 @@ def features_of(said: Sequence[str], embedder: Embedder) -> sparse.csr_matrix:
     return _features(texts, embedder.embed(texts))
 
 
-def _balanced(escalating: NDArray[np.bool_], lateness: Floats) -> Floats:
-    """Both labels weigh the same, and a family not more than `_MOST_OF_A_FAMILY` turns."""
-    return evened(np.where(escalating, lateness, 1.0), escalating) * min(len(lateness), _MOST_OF_A_FAMILY)
+def _spread(turns: TrainingTurns, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of each source at most so many turns, from all over it."""
+    kept = []
+    for source in np.unique(turns.source[rows]):
+        here = rows[turns.source[rows] == source]
+        kept.append(here[:: -(-len(here) // _MOST_OF_A_FAMILY)])
+    return np.sort(np.concatenate(kept)) if kept else rows
+
+
+def _balanced(turns: TrainingTurns, rows: NDArray[np.int64]) -> Floats:
+    """Both labels weigh 0.5; a source as many turns as it has here, the later ones of an attack more."""
+    return evened(np.where(turns.escalating[rows], turns.lateness[rows], 1.0), turns.escalating[rows])
 
 
 def evened(weights: Floats, escalating: NDArray[np.bool_]) -> Floats:

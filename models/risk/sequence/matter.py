@@ -1,9 +1,8 @@
-"""Matter signals: what a conversation stays with and comes back to, by vectors of its turns; all 0 without them."""
+"""Questions that gather on one matter, by vectors of the turns; 0 without them."""
 
 from msgspec import Struct
 
 from models.risk.sequence.observation import Observation
-from models.risk.sequence.scale import Occurrences, clip, fade
 from models.state.vectors import TurnMark
 
 NEAR = 0.4
@@ -21,20 +20,6 @@ QUESTION_FADE, OTHER_FADE = 0.9, 0.7
 FULL_ROW = 1.0
 """Sum of a row at which the signal is 0.5: three questions of a risk of 0.3."""
 _NOTHING_LEFT = 0.05
-
-MATTER_HALF_LIFE_TURNS = 6
-"""A change of matter shows within some turns."""
-_MATTER_FADE = fade(MATTER_HALF_LIFE_TURNS)
-
-
-class TopicCycling(Occurrences, array_like=True, gc=False):
-    """How often a risky matter was returned to after a detour (`TurnMark.RETURNED`)."""
-
-    why = "returned to a risky matter after a detour {0.often}, last at turn {0.turn}"
-
-    def observe(self, seen: Observation) -> None:
-        """Take one turn in."""
-        self.fade_and_add(1.0 if seen.marks & TurnMark.RETURNED else 0.0, seen.turn)
 
 
 class InformationGathering(Struct, array_like=True, gc=False):
@@ -71,31 +56,3 @@ class InformationGathering(Struct, array_like=True, gc=False):
     def value(self) -> float:
         """0-1."""
         return self.row / (self.row + FULL_ROW)
-
-
-class OneMatter(Struct, array_like=True, gc=False):
-    """Exponentially weighted mean of the nearness of each user turn to the one before it, shrunk towards 0.
-
-    Attributes:
-        mean: 0-1; a negative cosine is no nearness at all.
-        weight: Sum of the weights in it.
-        turn: The last one compared.
-    """
-
-    why = "stays on one matter up to turn {0.turn}, turns are {0.mean:.2f} alike on average"
-    mean: float = 0.0
-    weight: float = 0.0
-    turn: int = 0
-
-    def observe(self, seen: Observation) -> None:
-        """Take one turn in; one without a nearness says nothing."""
-        if seen.nearness is None:
-            return
-        self.weight = self.weight * _MATTER_FADE + 1.0
-        self.mean += (clip(seen.nearness) - self.mean) / self.weight
-        self.turn = seen.turn
-
-    @property
-    def value(self) -> float:
-        """0-1; one pair of turns counts half, four pairs three quarters."""
-        return self.mean * self.weight / (self.weight + 1.0)

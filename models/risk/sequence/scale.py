@@ -80,33 +80,3 @@ class Occurrences(Struct, array_like=True, gc=False):
     def often(self) -> str:
         """`3 times`."""
         return "1 time" if self.times == 1 else f"{self.times} times"
-
-
-PRIOR_TURNS = 2
-"""Turns supposed beforehand of which nothing holds, so that one or two are no share and no run."""
-
-
-class ShareOfTurns(Struct, array_like=True, gc=False):
-    """Share of the turns of which something holds, shrunk by `PRIOR_TURNS` of which it does not.
-
-    Attributes:
-        times: Turns of which it holds.
-        turns: All.
-        turn: The last of which it holds.
-    """
-
-    times: int = 0
-    turns: int = 0
-    turn: int = 0
-
-    @property
-    def value(self) -> float:
-        """0-1."""
-        return self.times / (self.turns + PRIOR_TURNS)
-
-    def count(self, holds: bool, turn: int) -> None:
-        """One turn further."""
-        self.turns += 1
-        if holds:
-            self.times += 1
-            self.turn = turn

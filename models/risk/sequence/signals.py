@@ -12,19 +12,9 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from models.risk.sequence.change import Cusum, Jump, PageHinkley
-from models.risk.sequence.framing import (
-    Demands,
-    Instructions,
-    Persistence,
-    Refusals,
-    RefusedRephrased,
-    RephrasedProbing,
-    SetupDrift,
-    SuspectRun,
-)
-from models.risk.sequence.level import Level, Peak, RiskTrend, SecondPeak
-from models.risk.sequence.matter import InformationGathering, OneMatter, TopicCycling
+from models.risk.sequence.framing import Instructions, Refusals, RefusedRephrased
+from models.risk.sequence.level import Level
+from models.risk.sequence.matter import InformationGathering
 from models.risk.sequence.observation import Observation
 
 
@@ -46,23 +36,10 @@ class SequenceSignals(Struct, array_like=True, gc=False):
     """The signals as state: a short list in msgpack, of bounded size. Fields are only ever added at the end."""
 
     level: Level = field(default_factory=Level)
-    peak: Peak = field(default_factory=Peak)
-    second_peak: SecondPeak = field(default_factory=SecondPeak)
-    cusum: Cusum = field(default_factory=Cusum)
-    page_hinkley: PageHinkley = field(default_factory=PageHinkley)
-    trend: RiskTrend = field(default_factory=RiskTrend)
-    persistence: Persistence = field(default_factory=Persistence)
-    run: SuspectRun = field(default_factory=SuspectRun)
-    jump: Jump = field(default_factory=Jump)
-    topic_cycling: TopicCycling = field(default_factory=TopicCycling)
-    rephrased_probing: RephrasedProbing = field(default_factory=RephrasedProbing)
     information_gathering: InformationGathering = field(default_factory=InformationGathering)
     refused_rephrased: RefusedRephrased = field(default_factory=RefusedRephrased)
     refusals: Refusals = field(default_factory=Refusals)
-    setup_drift: SetupDrift = field(default_factory=SetupDrift)
     instructions: Instructions = field(default_factory=Instructions)
-    one_matter: OneMatter = field(default_factory=OneMatter)
-    demands: Demands = field(default_factory=Demands)
 
     def observe(self, seen: Observation) -> None:
         """Show a user turn to every signal, in place."""
@@ -80,7 +57,7 @@ class SequenceSignals(Struct, array_like=True, gc=False):
 
 SIGNAL_NAMES: tuple[str, ...] = SequenceSignals.__struct_fields__
 """Of all signals, in their order."""
-OF_COURSE = frozenset({"information_gathering", "one_matter", "rephrased_probing", "refused_rephrased", "refusals"})
+OF_COURSE = frozenset({"information_gathering", "refused_rephrased", "refusals"})
 """Signals of how a talk goes, whatever it is about: `escalation.alone_bound` bounds them where nothing is risky."""
 _all_of: Callable[[SequenceSignals], tuple[Signal, ...]] = attrgetter(*SIGNAL_NAMES)
 _values_of: Callable[[SequenceSignals], tuple[float, ...]] = attrgetter(*(f"{name}.value" for name in SIGNAL_NAMES))

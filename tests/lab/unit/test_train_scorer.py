@@ -121,14 +121,14 @@ def test_the_turn_scorer_stands_where_its_loss_is_least() -> None:
 
 
 def sessions(count: int = 200) -> LabelledSessions:
-    """Two sources of either label; the level tells them apart, and jumps say the opposite of what they should."""
+    """Two sources of either label; the level tells them apart, instructions say the opposite of what they should."""
     drawn = np.random.default_rng(3)
     rows, labels, sources = [], [], []
     for n in range(count):
         escalating = n % 2 == 0
         signals = drawn.uniform(0.0, 0.3, (4, len(SIGNAL_NAMES)))
         signals[-1, SIGNAL_NAMES.index("level")] = drawn.uniform(0.4, 1.0) if escalating else drawn.uniform(0.0, 0.6)
-        signals[-1, SIGNAL_NAMES.index("jump")] = 0.0 if escalating else 1.0
+        signals[-1, SIGNAL_NAMES.index("instructions")] = 0.0 if escalating else 1.0
         rows.append(signals)
         labels.append(escalating)
         sources.append(("red_attack" if n % 3 else "slow_attack") if escalating else ("calm" if n % 5 else "clinic"))
@@ -159,7 +159,7 @@ def test_weights_are_never_negative_and_move_with_the_data() -> None:
 
     assert min(weights.values()) > 0
     assert weights["level"] / scale > PRIOR["level"]
-    assert "jump" not in weights
+    assert weights["instructions"] / scale < PRIOR["instructions"]
     assert all(isinstance(weight, int) and weight < 100 * UNITS for weight in weights.values())
 
 
