@@ -22,6 +22,7 @@ from tests.support.data_files import data_file
 from tests.support.report_parts import WEEK, Outline, figure, finding, part, report, result
 
 NASTY = "<img src=x onerror=alert(1)> & \"quoted\" 'too'"
+SIX = "6 sessions alerted"
 EXECUTED = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
@@ -106,15 +107,22 @@ def test_what_is_left_out_and_what_findings_rest_on_is_told(said: str) -> None:
 @pytest.mark.parametrize(
     ("before", "shop", "said"),
     [
-        (3, 5, "6 sessions alerted, twice as many as the 3 in the period before, most of them of app shop."),
-        (6, 3, "6 sessions alerted, as many as in the period before."),
-        (None, None, "6 sessions alerted."),
+        (
+            3,
+            5,
+            f"{SIX}, twice as many as the 3 in the period before, all of them about fraud, most of them of app a.",
+        ),
+        (6, 3, f"{SIX}, as many as in the period before."),
+        (None, None, f"{SIX}."),
     ],
 )
 def test_alerts_are_told_in_words(before: int | None, shop: int | None, said: str) -> None:
     """Held against the earlier period where there is one; an app that may not be shown is not named."""
-    apps = pl.DataFrame({"app_id": ["shop", "desk"], "alerting_sessions": [shop, None]})
-    made = result(figures=[figure("alerting_sessions", 6.0)], tables={"apps": apps})
+    tables = {
+        "apps": pl.DataFrame({"app_id": ["a", "b"], "alerting_sessions": [shop, None]}),
+        "kinds": pl.DataFrame({"category": ["fraud"], "sessions": [6 if shop == 5 else 2]}),
+    }
+    made = result(figures=[figure("alerting_sessions", 6.0)], tables=tables)
     earlier = before and result(period=WEEK.earlier, figures=[figure("alerting_sessions", float(before))])
 
     told = report(part(made=made, earlier=earlier or None))

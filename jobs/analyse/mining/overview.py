@@ -17,7 +17,7 @@ from jobs.analyse.mining.job import Figure, Finding, Frames, JobFindings, Mining
 from jobs.analyse.mining.source import Tables, beside
 from jobs.analyse.mining.statistics import ByUser, false_discovery_rates
 from jobs.analyse.mining.wording import figure, finding, mining_job
-from models.events import Mode, Role, Severity
+from models.events import Harm, Mode, Role, Severity
 from models.events.session import AlertStatus
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, OverviewMining
 from streams.archive.catalog import literal
@@ -55,6 +55,7 @@ def _sessions(tables: Tables) -> ibis.Table:
     raised = alerts.group_by("session_id").agg(
         alerts=alerts.alert_id.nunique(),
         critical_alerts=(alerts.severity == Severity.CRITICAL.value).cast("int64").sum(),
+        category=alerts.category.nullif(Harm.OTHER.value).max(),
     )
     firing = tables["alerts"].filter(tables["alerts"].status == AlertStatus.FIRING.value)
     unanswered = firing.group_by("session_id").agg(open_alerts=firing.count())
@@ -68,7 +69,11 @@ def _sessions(tables: Tables) -> ibis.Table:
     counts = [name for other in (risks, raised, unanswered, labelled, judged) for name in other.columns]
     whole = beside(said, risks, raised, unanswered, labelled, judged, unread)
     return whole.mutate(
-        **{name: whole[name].fill_null(0).cast("int64") for name in counts if name not in {"session_id", "peak_risk"}}
+        **{
+            name: whole[name].fill_null(0).cast("int64")
+            for name in counts
+            if name not in {"session_id", "peak_risk", "category"}
+        }
     )
 
 
@@ -94,6 +99,7 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
             "days": counted_by(sessions, "day").sort("day"),
             **({"hours": counted_by(sessions, "hour").sort("hour")} if asked.period.days == 1 else {}),
             "apps": counted_by(sessions, "app_id").sort("sessions", "app_id", descending=[True, False]),
+            "kinds": _by_kind(sessions),
             "languages": unread_languages(sessions),
             "summaries": _by_summariser(frames["summaries"]),
         },
@@ -172,6 +178,11 @@ def unread_languages(sessions: pl.DataFrame) -> pl.DataFrame:
         .with_columns(share_ratio=pl.col("turns") / max(_sum(sessions, "user_turns"), 1))
         .sort("turns", "language", descending=[True, False])
     )
+
+
+def _by_kind(sessions: pl.DataFrame) -> pl.DataFrame:
+    alerting = sessions.filter(_ALERTING).with_columns(pl.col("category").fill_null(Harm.OTHER.value))
+    return alerting.group_by("category").agg(*COUNTED).sort("sessions", "category", descending=[True, False])
 
 
 def _by_summariser(summaries: pl.DataFrame) -> pl.DataFrame:
@@ -333,4 +344,4 @@ def _changed(
     )
 
 
-JOB = mining_job("overview", version=3, heavy=heavy, find=find)
+JOB = mining_job("overview", version=4, heavy=heavy, find=find)

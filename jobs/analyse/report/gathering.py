@@ -15,6 +15,7 @@ from jobs.analyse.mining.results import JobResult, ShownFinding, failure_text
 from jobs.analyse.report import wording
 from jobs.analyse.report.wording import FigureChange, change, counted
 from jobs.shared.pictures import Drawn
+from models.events import Harm
 from models.policy.archive import AnonymityPolicy
 from streams.archive.catalog import LAKE
 
@@ -35,6 +36,8 @@ _HEADLINE = (
 )
 """Figures of the overview that stand at the top of the page, on the card for chat and on the PDF."""
 _IN_WORDS = {"alerting_sessions": "alerted", "critical_sessions": "became critical"}
+_MOSTLY = (("kinds", "category", "sessions", "about"), ("apps", "app_id", "alerting_sessions", "of app"))
+"""Tables that tell alerting sessions apart: columns of their name and number, and what is said before the name."""
 _HALF = 0.5
 
 Mined = Callable[[str, Period], JobResult]
@@ -119,18 +122,21 @@ class MiningReport(Struct, frozen=True, kw_only=True):
             if name in figures and self.overview is not None:
                 now, before = int(figures[name].value or 0), self.overview.before(figures[name])
                 than = "" if before is None else f", {wording.times(now, int(before))} in the period before"
-                most = f", most of them of app {app}" if what == "alerted" and (app := self._mostly_of(now)) else ""
+                most = self._mostly(now) if what == "alerted" else ""
                 said.append(f"{counted(now, 'session')} {what}{than}{most}.")
         return " ".join(said)
 
-    def _mostly_of(self, alerting: int) -> str:
-        """The app of more than half of so many sessions; "" if there is none, or it may not be shown."""
+    def _mostly(self, alerting: int) -> str:
+        """The kind and the app of more than half of so many sessions, as far as they may be shown."""
         result = None if self.overview is None else self.overview.result
-        apps = None if result is None else result.tables.get("apps")
-        if apps is None or apps.height < 2:  # noqa: PLR2004 - of one app all are
-            return ""
-        rows = apps.filter(pl.col("alerting_sessions") > _HALF * alerting)["app_id"].to_list()
-        return str(rows[0]) if rows else ""
+        said = ""
+        for name, column, count, words in _MOSTLY:
+            table = None if result is None else result.tables.get(name)
+            if table is not None:
+                for row, many in table.filter(pl.col(count) > _HALF * alerting).select(column, count).rows():
+                    if row != Harm.OTHER:
+                        said += f", {'all' if many == alerting else 'most'} of them {words} {row}"
+        return said
 
     @property
     def is_empty(self) -> bool:
