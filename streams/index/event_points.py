@@ -219,7 +219,7 @@ class Collection(Generic[_Event]):
         for name, kept_as in self.kept_as.items():
             given[name] = payload.get(kept_as, payload.get(name, ""))
         for name in coding.flags:
-            if name in payload:
+            if payload.get(name) is not None:
                 given[name] = bool(payload[name])
         for name, decoder in coding.texts.items():
             if isinstance(text := payload.get(name), str):

@@ -178,5 +178,5 @@ async def test_relay_delivers_and_commits(settings: Settings) -> None:
 
 async def test_relay_without_sinks(settings: Settings) -> None:
     """A notify role that would deliver nowhere says so instead of running."""
-    with pytest.raises(ConfigurationError, match="WEBHOOK_URL"):
+    with pytest.raises(ConfigurationError, match="TURNTIDE_NOTIFY__"):
         await relay.run(settings, [], stop=asyncio.Event())
