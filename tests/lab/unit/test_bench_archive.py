@@ -48,9 +48,10 @@ def test_what_was_made_is_in_the_archive(filled: tuple[Path, LakePaths, Filled])
     _, paths, found = filled
     with reading(paths) as con:
         counted = con.execute(
+            "WITH ended AS (SELECT session_id FROM raw.controls WHERE type = 'session_ended') "
             "SELECT (SELECT count(*) FROM raw.turns), (SELECT count(*) FROM raw.episodes), "
-            "(SELECT count(*) FROM raw.turns SEMI JOIN raw.controls USING (session_id) WHERE role = 'user') "
-            "- (SELECT count(*) FROM raw.risk_points SEMI JOIN raw.controls USING (session_id)), "
+            "(SELECT count(*) FROM raw.turns SEMI JOIN ended USING (session_id) WHERE role = 'user') "
+            "- (SELECT count(*) FROM raw.risk_points SEMI JOIN ended USING (session_id)), "
             "(SELECT count(*) FROM raw.skipped)"
         ).fetchall()
 
