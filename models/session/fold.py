@@ -134,7 +134,10 @@ def _erase(state: SessionState, item: SessionInput, event: SessionErased, policy
 
 
 def _correct(state: SessionState, item: SessionInput, event: TurnCorrected, policy: Policy) -> list[OutputEvent]:
-    """Put the text of a turn right where it is at hand; its user's memory looks for it likewise."""
+    """Put the text of a turn right where it is at hand; its user's memory looks for it likewise.
+
+    A session that is over keeps no offset: a correction that comes again is handed on again, under the same id.
+    """
     if state.head.deadline is not None:
         state.head.offset = item.position.offset
         state.buffer.replace_text(event.turn, event.content)

@@ -147,12 +147,20 @@ def test_batches_do_not_show(steps: list[Step], cuts: list[int], policy: Policy)
 
 @given(STEPS, st.integers(0, 60), st.integers(0, 60))
 def test_replay_from_anywhere_changes_nothing(steps: list[Step], begin: int, end: int) -> None:
-    """Inputs that were folded come again after a crash: state as before, and no output that was not there."""
+    """Inputs that were folded come again after a crash: state as before, and no output that was not there.
+
+    A correction of a session that is over may be handed on again, under its id, by which its reader knows it.
+    """
     log = [item for item in inputs(steps) if not isinstance(item.event, SessionTimedOut)]
     stored, outputs = run(log)
     again, repeated = run([*log[:end], *log[min(begin, end) :]], [end])
+    told, known = list[events.OutputEvent](), set[str]()
+    for output in repeated:
+        if not isinstance(output, events.UserTurnCorrected) or output.id not in known:
+            told.append(output)
+        known.add(output.id)
 
-    assert (stored, outputs) == (again, repeated)
+    assert (stored, outputs) == (again, told)
 
 
 @given(STEPS_WITH_ERASURES)
