@@ -18,6 +18,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from models.events import EpisodeCompressed, FactCategory, FactChanged, SessionName, UserMemoryChanged
+from streams.index.between import ALWAYS, Between
 from streams.index.collections import EPISODES, FACTS, TURNS, USERS, permille, turn_key
 from streams.index.event_points import point_key
 from streams.inference.episode_embeddings import episode_vectors
@@ -113,13 +114,21 @@ class UserMemory:
         return await EPISODES.latest(self._store, of_user(app_id, user_id), limit, by="turn")
 
     async def find_episodes(
-        self, app_id: str | None, user_id: str, query: str, *, max_distance: float, top_k: int
+        self,
+        app_id: str | None,
+        user_id: str,
+        query: str,
+        *,
+        max_distance: float,
+        top_k: int,
+        between: Between = ALWAYS,
     ) -> list[tuple[EpisodeCompressed, float]]:
-        """Episodes by likeness (user memory, stage 2), nearest first, each with its cosine distance, 0-2.
+        """Episodes of a time by likeness (user memory, stage 2), nearest first, each with its cosine distance, 0-2.
 
         None for a query without words.
         """
-        near = await EPISODES.nearest(self._store, self._embedder, query, of_user(app_id, user_id), top_k)
+        where = {**of_user(app_id, user_id), **between.spans()}
+        near = await EPISODES.nearest(self._store, self._embedder, query, where, top_k)
         return [(episode, 1.0 - cosine) for episode, cosine in near if 1.0 - cosine < max_distance]
 
     async def stats(self, app_id: str | None, user_id: str) -> UserMemoryChanged | None:

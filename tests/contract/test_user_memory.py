@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from models.events import FactCategory, Retraction, SessionTurns
+from streams.index.between import Between
 from streams.ports import VectorStore
 from tests.support.user_driver import NOON, fact
 from tests.support.users_indexed import IndexedUser
@@ -105,15 +106,19 @@ async def test_the_latest_episodes_come_first(store: VectorStore) -> None:
 
 
 async def test_the_nearest_episodes_come_first(store: VectorStore) -> None:
-    """Below the distance only, which is the embedder's matter; a summary without words is near to nothing."""
+    """Below the distance and of the time only; how far is the embedder's matter, no words are near to nothing."""
     user = await episodes(store)
     near = await user.memory.find_episodes("a", "u", "What of databases?", max_distance=0.4, top_k=3)
     nearest = await user.memory.find_episodes("a", "u", "databases", max_distance=0.2, top_k=3)
     one = await user.memory.find_episodes("a", "u", "databases", max_distance=2.0, top_k=1)
+    *_, second, _ = await user.memory.episodes("a", "u", limit=4)
+    then = Between(second.started_at, second.ended_at)
+    of_then = await user.memory.find_episodes("a", "u", "databases", max_distance=2.0, top_k=1, between=then)
 
     assert [e.turn_range for e, _ in near] == ["turns 1-2", "turns 3-4"]
     assert [distance for _, distance in near] == pytest.approx([0.0, 0.29289], abs=1e-4)
     assert [e.turn_range for e, _ in nearest] == [e.turn_range for e, _ in one] == ["turns 1-2"]
+    assert [e.turn_range for e, _ in of_then] == ["turns 3-4"]
 
 
 async def test_the_standing_is_the_last_one(store: VectorStore) -> None:

@@ -43,6 +43,7 @@ from streams.api.users.facts import FactRoutes
 from streams.api.users.reading import MemoryReader
 from streams.http.answering import served_routes
 from streams.http.audit_log import BatchedAudit
+from streams.index.between import ALWAYS, Between
 from streams.index.collections import EPISODES, FACTS, USERS
 from streams.index.hybrid_search import FoundTurn, HybridSearch, Scope
 from streams.index.server import ServerStore
@@ -161,10 +162,18 @@ class Users(UserMemory):
         return [each for each in self.known_episodes if _is_of(each, app_id, user_id)][::-1][:limit]
 
     async def find_episodes(
-        self, app_id: str | None, user_id: str, query: str, *, max_distance: float, top_k: int
+        self,
+        app_id: str | None,
+        user_id: str,
+        query: str,
+        *,
+        max_distance: float,
+        top_k: int,
+        between: Between = ALWAYS,
     ) -> list[tuple[EpisodeCompressed, float]]:
         """As the real one; the distance is the share of the query's words that the summary lacks."""
         mine = [each for each in self.known_episodes if _is_of(each, app_id, user_id)]
+        mine = [each for each in mine if between.meets(each.started_at, each.ended_at)]
         far = [(each, 1 - _overlap(query, each.summary)) for each in mine]
         return sorted((each for each in far if each[1] <= max_distance), key=itemgetter(1))[:top_k]
 

@@ -165,6 +165,17 @@ async def test_a_context_is_filled_with_what_was_said_of_it(client: httpx.AsyncC
     assert [hit["turn"]["session_id"] for hit in day["found"]] == ["j"]
 
 
+async def test_a_context_has_the_nearest_episodes_of_its_window(client: httpx.AsyncClient, served: Served) -> None:
+    """Nearer ones of another time take no place of theirs."""
+    before: dict[str, Any] = {"started_at": AT - timedelta(days=9), "ended_at": AT - timedelta(days=8)}
+    served.users.known_episodes += [episode(3, "vector databases", **before)]
+    served.users.known_episodes += [episode(n, "vector databases again") for n in (4, 5, 6)]
+    day = {"from": before["started_at"].isoformat(), "to": before["ended_at"].isoformat()}
+    found = await posted(client, "/v1/context", user_id="u", app_id="a", query="databases again", **day)
+
+    assert [each["turn_range"] for each in found["episodes"]] == ["turns 41-60"]
+
+
 async def test_a_context_has_the_facts_that_are_asked_for_first(client: httpx.AsyncClient, served: Served) -> None:
     """Those that share words with the question, then the most important."""
     served.users.known_facts.append(fact("coding_style", "black", importance=0.5))

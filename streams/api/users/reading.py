@@ -33,6 +33,7 @@ from streams.http.limits import extend_deadline
 from streams.http.problems import invalid_field
 from streams.http.route import Group, RouteAnswer
 from streams.http.security import Caller, caller
+from streams.index.between import ALWAYS, Between
 from streams.index.collections import RememberedTurn
 from streams.index.hybrid_search import HybridSearch, Scope
 from streams.index.session_memory import SessionVectorMemory
@@ -159,12 +160,12 @@ class MemoryReader:
             standing,
             self._apps.preface(wanted, whose.user_id, body.query, body.token_budget),
             self._facts(whose, CONTEXT_MIN_IMPORTANCE),
-            self._near_episodes(whose, body.query, self._episode_distance, CONTEXT_EPISODES),
+            self._near_episodes(whose, body.query, self._episode_distance, CONTEXT_EPISODES, body.between),
             self._conversation(whose, body.session_id, body.recent_turns, standing),
             self._prompt_turns.search(body, whose.caller),
         )
         remembered = None if wanted in stands.off else remembered
-        episodes = [each for each in stands.told(episodes) if body.between.meets(each.started_at, each.ended_at)]
+        episodes = stands.told(episodes)
         recent = recent if body.session_id is not None else stands.told(recent)
         facts = by_question(body.query, stands.told(facts), lambda fact: f"{fact.key} {fact.value}")
         heard = [hit for hit in hits if hit.turn.app_id not in stands.off]
@@ -313,10 +314,10 @@ class MemoryReader:
         return [answered(messages.FactAnswer, each) for each in whose.readable(found)]
 
     async def _near_episodes(
-        self, whose: _Whose, query: str, max_distance: float, top_k: int
+        self, whose: _Whose, query: str, max_distance: float, top_k: int, between: Between = ALWAYS
     ) -> list[messages.EpisodeAnswer]:
         found = await self._users.find_episodes(
-            whose.app_id, whose.user_id, query, max_distance=max_distance, top_k=top_k
+            whose.app_id, whose.user_id, query, max_distance=max_distance, top_k=top_k, between=between
         )
         mine = [each for each in found if whose.caller.may_read(each[0].app_id)]
         return [messages.episode_answer(episode, distance) for episode, distance in mine]
