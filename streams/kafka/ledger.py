@@ -124,22 +124,17 @@ class Ledger(Generic[_Place]):
                 return Admission((), Refusal.HOLE, seek_to=expected)
         return Admission(records)
 
-    def advance(self, place: _Place, *, expected: int | None, processed: int, held_back: bool = False) -> bool:
-        """Move on after outputs and state are acknowledged; False if a seek came between: the batch comes again.
-
-        What is held back is committed after `settle`, and comes again if the process dies before.
-        """
+    def advance(self, place: _Place, *, expected: int | None, processed: int) -> bool:
+        """Move on after a batch; False if a seek came between: it comes again, as it does if the process dies now."""
         entry = self._entries.get(place)
         if entry is None or entry.processed != expected:
             return False
         entry.processed = processed
         entry.hole = _NO_HOLE
-        if not held_back:
-            entry.settled = processed
         return True
 
     def settle(self) -> None:
-        """All that was processed may be committed."""
+        """Outputs and state of all that was processed are acknowledged: it may be committed."""
         for entry in self._entries.values():
             entry.settled = entry.processed
 

@@ -228,10 +228,10 @@ class BatchRole(ABC):
             await self.refresh_keys()
             if readable := {tp: found for tp, records in admitted.items() if (found := opened(records))}:
                 await self.on_records(readable)
-        held_back = not await self.settled()
+        is_settled = await self.settled()
         for tp, records in admitted.items():
-            ledger.advance(tp, expected=expected[tp], processed=records[-1].offset + 1, held_back=held_back)
-        if not held_back:
+            ledger.advance(tp, expected=expected[tp], processed=records[-1].offset + 1)
+        if is_settled:
             ledger.settle()
         count_records(admitted, self.short_names)
         for partition, last in {tp.partition: records[-1] for tp, records in admitted.items()}.items():

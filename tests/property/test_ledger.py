@@ -59,7 +59,7 @@ class World:
         self.state += [r.offset for r in admission.records if not self.state or r.offset > self.state[-1]]
         if seek_in_between:
             self.rebalance()
-        self.ledger.advance(0, expected=expected, processed=admission.records[-1].offset + 1, held_back=held_back)
+        self.ledger.advance(0, expected=expected, processed=admission.records[-1].offset + 1)
         if not held_back:
             self.settle()
 
@@ -189,9 +189,13 @@ def test_nothing_is_taken_before_the_seek_is_done(ledger: Ledger[str]) -> None:
 
 
 def test_commit_is_what_was_processed_and_once(ledger: Ledger[str]) -> None:
-    """Fetching commits nothing, processing does, and a commit that failed is offered again."""
+    """Fetching commits nothing, processing does once it is settled, and a commit that failed is offered again."""
     ledger.fetched("p", 19)
     ledger.advance("p", expected=10, processed=15)
+
+    assert ledger.to_commit("p") == 10
+
+    ledger.settle()
 
     assert ledger.to_commit("p") == 15
     assert ledger.to_commit("p") == 15
