@@ -142,6 +142,8 @@ Answerers = Mapping[type[Request], Callable[[Any], Awaitable[Reply | None]]]
 
 _OfASpace = TypeVar("_OfASpace", MemoryProposed, CompactionDecided)
 _OfASession = TypeVar("_OfASession", SegmentSummarised, TopicSummarised)
+_Reply = TypeVar("_Reply", bound=Reply)
+_ABOUT = ("app_id", "user_id", "session_id", "timestamp")
 
 
 def answerers(
@@ -159,19 +161,18 @@ def answerers(
     }
 
 
+def _reply(kind: type[_Reply], request: Request, **said: Any) -> _Reply:
+    """An answer: about whom and what is asked, and what is said of it."""
+    about = {name: getattr(request, name) for name in _ABOUT if name in kind.__struct_fields__}
+    return kind(**about, **same_fields(request, kind, *said), **said)
+
+
 async def _episode(summariser: Summariser, request: EpisodeRequested) -> EpisodeSummarised:
     made = await summariser.summarise(request.turns)
     _count("extractive" if made.fell_back else "answered")
-    return EpisodeSummarised(
-        app_id=request.app_id,
-        user_id=request.user_id,
-        timestamp=request.timestamp,
-        first_turn=request.first_turn,
-        last_turn=request.last_turn,
-        summary=made.text[:MOST_SUMMARY_CHARS] or "(no text)",
-        summarised_by=made.summarised_by,
-        key_topics=made.key_topics,
-    )
+    summary = made.text[:MOST_SUMMARY_CHARS] or "(no text)"
+    said = {"summary": summary, "summarised_by": made.summarised_by, "key_topics": made.key_topics}
+    return _reply(EpisodeSummarised, request, **said)
 
 
 async def _better(
@@ -186,14 +187,7 @@ async def _better(
         _count("extractive")
         return None
     _count("answered")
-    return kind(
-        session_id=request.session_id,
-        app_id=request.app_id,
-        timestamp=request.timestamp,
-        summary=made.text,
-        summarised_by=made.summarised_by,
-        **same_fields(request, kind, "summary"),
-    )
+    return _reply(kind, request, summary=made.text, summarised_by=made.summarised_by)
 
 
 async def _facts(extractor: FactExtractor | None, request: FactsRequested) -> FactsExtracted | None:
@@ -203,16 +197,8 @@ async def _facts(extractor: FactExtractor | None, request: FactsRequested) -> Fa
     _count("answered" if found else "empty")
     if found is None:
         return None
-    return FactsExtracted(
-        app_id=request.app_id,
-        user_id=request.user_id,
-        timestamp=request.timestamp,
-        facts=found.facts,
-        retractions=found.retractions,
-        session_id=request.session_id,
-        turn=request.turn,
-        extracted_by=extractor.name,
-    )
+    said = {"facts": found.facts, "retractions": found.retractions, "extracted_by": extractor.name}
+    return _reply(FactsExtracted, request, **said)
 
 
 async def _statements(reader: StatementReader | None, request: StatementsRequested) -> StatementsRead | None:
@@ -222,15 +208,7 @@ async def _statements(reader: StatementReader | None, request: StatementsRequest
     _count("answered" if found else "empty")
     if not found:
         return None
-    return StatementsRead(
-        app_id=request.app_id,
-        timestamp=request.timestamp,
-        **same_fields(request, StatementsRead),
-        session_id=request.session_id,
-        user_id=request.user_id,
-        statements=found,
-        read_by=reader.name,
-    )
+    return _reply(StatementsRead, request, statements=found, read_by=reader.name)
 
 
 async def _of_a_space(answer: Callable[[Any], Awaitable[_OfASpace]], request: Any) -> _OfASpace:
