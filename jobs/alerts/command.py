@@ -39,7 +39,7 @@ _EXIT_FAILED = 1
 _TEST_HOLD = timedelta(minutes=5)
 _TEST_NAME = "turntide-test"
 _CONTRIBUTIONS = 5
-"""ToldAlert to people; programs get all."""
+"""Told to people; programs get all."""
 _JUDGED = ("probability", "threshold", "model", "log_odds", "base_log_odds", "earlier_log_odds")
 
 

@@ -17,7 +17,7 @@ HOLD = timedelta(days=1)
 """How long Alertmanager keeps a firing alert that nobody mentions again; without an end it would be five minutes."""
 API_PATH = "/api/v2/alerts"
 _CONTRIBUTIONS = 3
-"""ToldAlert in an annotation; the webhook and the topic have all."""
+"""Told in an annotation; the webhook and the topic have all."""
 
 
 class PostableAlert(Struct, frozen=True, kw_only=True, rename="camel"):
