@@ -95,7 +95,7 @@ class _Relay:
         self._lags = lags
         self._sink = sink
         self._log_ends: LogEnds | None = None
-        self._committed: dict[TopicPartition, int] = {}
+        self._delivered: dict[TopicPartition, int] = {}
         self._delivering = False
 
     @property
@@ -133,7 +133,7 @@ class _Relay:
     def _read_again(self, client: AIOKafkaConsumer) -> None:
         """What was not delivered comes with the next poll."""
         assigned = client.assignment()
-        for place, offset in self._committed.items():
+        for place, offset in self._delivered.items():
             if place in assigned:
                 client.seek(place, offset)
 
@@ -142,7 +142,7 @@ class _Relay:
         if self._log_ends is None or self._delivering:
             return {}
         return {
-            f"{self._sink.name} {tp.topic}-{tp.partition}": PartitionProgress(self._committed.get(tp, 0), end)
+            f"{self._sink.name} {tp.topic}-{tp.partition}": PartitionProgress(self._delivered.get(tp, 0), end)
             for tp, end in (await self._log_ends.known()).items()
         }
 
@@ -155,14 +155,13 @@ class _Relay:
         polled = await client.getmany(timeout_ms=_POLL_MS, max_records=_MAX_RECORDS)
         self._delivering = bool(polled)
         for partition, records in polled.items():
-            self._committed.setdefault(partition, records[0].offset)
+            self._delivered.setdefault(partition, records[0].offset)
         self._show_lags(client)
         for partition, records in polled.items():
             traces = traces_of([records])
             with tracing.batch({partition: records}, traces), stage("deliver"):
-                trace_ids = await self._deliver(records, traces)
-            await client.commit({partition: records[-1].offset + 1})
-            self._committed[partition] = records[-1].offset + 1
+                trace_ids = await self._deliver(partition, records, traces)
+            await client.commit({partition: self._delivered[partition]})
             metrics.histogram("batch_turns").observe(len(records))
             count_records({partition: records}, {partition.topic: ALERTS.name})
             show_event_time_lag(partition.partition, event_time_of(records[-1]))
@@ -177,23 +176,26 @@ class _Relay:
         self._delivering = False
         return bool(polled)
 
-    async def _deliver(self, records: Sequence[ConsumerRecord], traces: Traces) -> dict[str, str]:
-        """Hand alerts over; returns the trace ids of those that have one, by the id of the event."""
-        result = "failed"
-        alerts: list[AlertChanged] = []
+    async def _deliver(
+        self, partition: TopicPartition, records: Sequence[ConsumerRecord], traces: Traces
+    ) -> dict[str, str]:
+        """Hand alerts over one by one, so that none comes again because a later one was refused.
+
+        Returns the trace ids of those that have one, by the id of the event.
+        """
         trace_ids: dict[str, str] = {}
         for record in records:
             alert = readable(ALERTS, record)
-            if not isinstance(alert, AlertChanged):
-                continue  # somebody else wrote it: it can never be delivered
-            alerts.append(alert)
-            if (trace := traces.get((record.topic, record.partition, record.offset))) is not None:
-                trace_ids[alert.id] = trace.trace_id
-        try:
-            await self._sink.deliver(alerts, trace_ids)
-            result = "delivered"
-        finally:
-            metrics.counter("sink_deliveries_total", sink=self._sink.name, result=result).inc(len(alerts))
+            if isinstance(alert, AlertChanged):  # what somebody else wrote can never be delivered
+                if (trace := traces.get((record.topic, record.partition, record.offset))) is not None:
+                    trace_ids[alert.id] = trace.trace_id
+                result = "failed"
+                try:
+                    await self._sink.deliver([alert], trace_ids)
+                    result = "delivered"
+                finally:
+                    metrics.counter("sink_deliveries_total", sink=self._sink.name, result=result).inc()
+            self._delivered[partition] = record.offset + 1
         return trace_ids
 
     def _show_lags(self, client: AIOKafkaConsumer) -> None:
@@ -202,9 +204,9 @@ class _Relay:
         A partition that moved is forgotten: should it come back, others will have delivered of it meanwhile.
         """
         assigned = client.assignment()
-        self._committed = {place: offset for place, offset in self._committed.items() if place in assigned}
-        ends = {place: client.last_stable_offset(place) for place in self._committed}
-        lags = {place.partition: max(0, (end or 0) - self._committed[place]) for place, end in ends.items()}
+        self._delivered = {place: offset for place, offset in self._delivered.items() if place in assigned}
+        ends = {place: client.last_stable_offset(place) for place in self._delivered}
+        lags = {place.partition: max(0, (end or 0) - self._delivered[place]) for place, end in ends.items()}
         self._lags.show(self._sink.name, lags)
 
 

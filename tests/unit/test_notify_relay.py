@@ -117,11 +117,20 @@ async def relayed(monkeypatch: pytest.MonkeyPatch, sink: Sink, *polls: Sequence[
 
 async def test_what_was_refused_comes_again_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """From behind the last delivery; an offset is committed only once the sink has taken what stands before it."""
-    sink = Sink([False, True, False])
+    sink = Sink([False, False, True, False])
     client = await relayed(monkeypatch, sink, [4, 5], [6], [6])
 
     assert sink.delivered == ["change-4", "change-5", "change-6"]
     assert (client.committed, client.seeks) == ([6, 7], [6])
+
+
+async def test_what_was_delivered_before_a_refusal_does_not_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A channel or a mailbox cannot tell repeats: one alert that is refused would post those before it every minute."""
+    sink = Sink([False, True, False, False])
+    client = await relayed(monkeypatch, sink, [4, 5, 6], [5, 6])
+
+    assert sink.delivered == ["change-4", "change-5", "change-6"]
+    assert (client.committed, client.seeks) == ([7], [5])
 
 
 async def test_a_partition_that_came_back_is_read_from_where_it_is_now(monkeypatch: pytest.MonkeyPatch) -> None:
