@@ -97,7 +97,7 @@ class Poster:
         async def attempt() -> bytes:
             try:
                 response = await self._client.post(self._url, content=body, headers=named)
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 raise NotTaken(type(error).__name__, may_pass=True) from error
             if not response.is_success:
                 raise NotTaken(f"status {response.status_code}", may_pass=_may_pass(response.status_code))

@@ -9,6 +9,7 @@ from msgspec import Struct
 from models.errors import StoreUnavailable
 from models.events import AlertChanged
 from models.risk.telling import ToldAlert
+from models.wire.codec import UNDECODABLE
 from streams.notify.delivery import Poster
 from streams.notify.forms import Tell
 from streams.ports import NO_TRACE_IDS
@@ -66,7 +67,10 @@ class SlackSink:
         for alert in alerts:
             message = slack_message(alert, self._tell(alert), self._channel, self._threads.get(alert.alert_id))
             said = await self._poster.post(msgspec.json.encode(message), self._headers)
-            answer = msgspec.json.decode(said, type=SlackAnswer)
+            try:
+                answer = msgspec.json.decode(said, type=SlackAnswer)
+            except UNDECODABLE:
+                answer = SlackAnswer(ok=False, error="what answers is not Slack's API")
             if not answer.ok:
                 raise StoreUnavailable(
                     f"slack did not take an alert ({answer.error}): check notify.slack_token and notify.slack_channel, "

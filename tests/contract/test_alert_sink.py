@@ -290,16 +290,20 @@ async def test_slack_keeps_an_alert_in_one_thread(receiver: Receiver) -> None:
     assert {each.headers["authorization"] for each in receiver.received} == {"Bearer xoxb-1"}
 
 
-async def test_what_slack_refuses_with_status_200_is_not_delivered() -> None:
-    """Its API says so in the body: the offset must stay."""
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [(b'{"ok": false, "error": "channel_not_found"}', "channel_not_found"), (b"<html>", "is not Slack's API")],
+)
+async def test_what_slack_refuses_with_status_200_is_not_delivered(answer: bytes, said: str) -> None:
+    """Its API says so in the body, a proxy answers something else: the offset must stay, and other sinks go on."""
 
     def refuse(request: Request) -> None:
         request.body()
-        request.reply(200, b'{"ok": false, "error": "channel_not_found"}')
+        request.reply(200, answer)
 
     with answering(refuse) as url:
         sink = SlackSink(Poster("slack", url), TELL, token="xoxb-1", channel="C1")  # noqa: S106 - none
-        with pytest.raises(StoreUnavailable, match="channel_not_found"):
+        with pytest.raises(StoreUnavailable, match=said):
             await sink.deliver([alert(1)])
         await sink.close()
 
