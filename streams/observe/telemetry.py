@@ -238,6 +238,13 @@ class _Calm(logging.Filter):
         return True
 
 
+def _hosts_alone(record: logging.LogRecord) -> bool:
+    """Of addresses that httpx asks, at level debug: the path of a sink's may be its secret."""
+    if record.name == "httpx" and isinstance(record.args, tuple):
+        record.args = tuple(getattr(each, "host", each) for each in record.args)
+    return True
+
+
 def _renderer(log_format: Literal["console", "json"]) -> list[Processor]:
     # Plain tracebacks in both: the fancy ones print local variables, and those hold turns.
     if log_format == "json":
@@ -279,6 +286,7 @@ def configure_logging(
     handler: logging.StreamHandler[Any] = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
     handler.addFilter(_Calm())
+    handler.addFilter(_hosts_alone)
     # Replaced, not added to: importing wordllama gives the root logger a handler of its own.
     logging.root.handlers = [handler]
     logging.root.setLevel(level.upper())

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import structlog
 from aiokafka.errors import GroupAuthorizationFailedError, GroupCoordinatorNotAvailableError
@@ -101,6 +102,19 @@ def test_levels_hold_and_libraries_are_quiet(capsys: pytest.CaptureFixture[str])
     logging.getLogger("httpx").info("HTTP Request: GET /")
 
     assert [line["event"] for line in lines(capsys)] == ["detail", "HTTP Request: GET /"]
+
+
+@pytest.mark.usefixtures("logging_restored")
+async def test_no_line_holds_the_secret_in_a_sinks_address(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever has the address of a Teams workflow can post there: at level debug, too, its host alone is told."""
+    configure_logging("json", "debug")
+    transport = httpx.MockTransport(lambda _: httpx.Response(202))
+    async with httpx.AsyncClient(transport=transport) as client:
+        await client.post("https://flows.example.org/top-secret?sig=top-secret")
+    written = capsys.readouterr().err
+
+    assert "POST flows.example.org" in written
+    assert "top-secret" not in written
 
 
 @pytest.mark.usefixtures("logging_restored")
