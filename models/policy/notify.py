@@ -1,6 +1,6 @@
 """Rules of telling people of alerts: the next step by category, and which sink is told. Part of `models.policy`."""
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
 
@@ -9,6 +9,7 @@ from models.policy.escalation import QuietHours
 from models.policy.stream import PolicySection
 
 _Name = Annotated[str, Meta(min_length=1, max_length=256)]
+_Sink = Literal["webhook", "alertmanager", "slack", "pagerduty", "oncall", "teams", "mail"]
 
 RUNBOOKS: Final = {
     Harm.PRIVACY: "Read whether a person is named or followed; if so, tell who is in charge of privacy.",
@@ -26,7 +27,7 @@ RUNBOOKS: Final = {
 class SinkRoute(PolicySection, frozen=True, kw_only=True):
     """One way to sinks; what is empty holds for all. A sink that no route names is told of everything."""
 
-    sinks: Annotated[tuple[_Name, ...], Meta(min_length=1)]
+    sinks: Annotated[tuple[_Sink, ...], Meta(min_length=1)]
     apps: tuple[_Name, ...] = ()
     severities: tuple[Severity, ...] = ()
     categories: tuple[Harm, ...] = ()

@@ -62,7 +62,7 @@ def sinks_of(settings: Settings, policy: NotifyPolicy, *, hold: timedelta | None
     `hold`: how long an Alertmanager keeps an alert that nobody mentions again; None: as ever.
 
     Raises:
-        ConfigurationError: A sink's settings lack something, the webhook's secret is none, or a route names no sink.
+        ConfigurationError: A sink's settings lack something, or the webhook's secret is none.
     """
     notify, tell = settings.notify, teller(policy, settings.http.public_url)
     sinks: list[AlertSink] = []

@@ -174,6 +174,7 @@ def test_misspelt_variables_are_found(variable: str, value: str, meant: str | No
         (b"[alerts]\nresolve_after_turn = 3\n", "unknown field `resolve_after_turn` - at `$.alerts` (resolve_after_t"),
         (b"[alertz]\n", "(alerts is perhaps meant)"),
         (b'[alerts]\nrenotify_after = "half an hour"\n', "$.alerts.renotify_after"),
+        (b'[[notify.routes]]\nsinks = ["pager"]\n', "value 'pager' - at `$.notify.routes[0].sinks[0]`"),
         (b"[alerts\n", "at line 1"),
     ],
 )
