@@ -131,7 +131,7 @@ def _text_sheets(report: MiningReport) -> Iterator[_Sheet]:
     sheet.y += _LINE_PT
     sheet.lines("Findings", 14, weight="bold")
     if not report.findings:
-        sheet.lines(report.nothing, colour="faint")
+        sheet.lines(report.no_finding, colour="faint")
     for part, shown in report.findings:
         said = f"{shown.finding.text} {wording.evidence(shown)}."
         if sheet.y + (len(textwrap.wrap(said, _LINE_CHARS)) + 4) * _LINE_PT > sheet.height - _MARGIN_PT:

@@ -156,25 +156,29 @@ class MiningReport(Struct, frozen=True, kw_only=True):
         return sorted(found, key=lambda each: -each.shown.finding.strength)
 
     @property
-    def nothing(self) -> str:
+    def no_finding(self) -> str:
         """What is said where no finding is shown: that all is calm only where nothing is hidden and nobody alerted."""
         if self.is_empty:
             return "The archive holds nothing of this period."
         k, figures = self.anonymity, {figure.name: figure for figure in self.headline}
         few = f"fewer than {k.min_sessions} sessions or {k.min_users} users"
         left_out = sum(part.result.section.findings_left_out for part in self.parts if part.result)
-        happened = [
-            f"{counted(int(figures[name].value or 0), 'session')} {what}"
-            for name, what in _IN_WORDS.items()
-            if name in figures and figures[name].value
-        ]
         if left_out:
-            said = f"Nothing is shown: {counted(left_out, 'finding is', 'findings are')} about {few}: hidden."
-        elif any(figures[name].hidden for name in ("sessions", "users") if name in figures):
-            said = f"The period has {few}, too few to look for patterns."
-        else:
-            said = "No pattern stands out." if happened else "Nothing stands out in this period."
-        return f"{said} But {' and '.join(happened)}: see `turntide alerts list`." if happened else said
+            return f"Nothing is shown: {counted(left_out, 'finding is', 'findings are')} about {few}: hidden."
+        if any(figures[name].hidden for name in ("sessions", "users") if name in figures):
+            return f"The period has {few}, too few to look for patterns."
+        return "No pattern stands out." if self._happened else "Nothing stands out in this period."
+
+    @property
+    def nothing(self) -> str:
+        """The same with the alerts, where `in_words` does not stand above it."""
+        happened = " and ".join(self._happened)
+        return f"{self.no_finding} But {happened}: see `turntide alerts list`." if happened else self.no_finding
+
+    @property
+    def _happened(self) -> list[str]:
+        figures = {figure.name: int(figure.value or 0) for figure in self.headline}
+        return [f"{counted(figures[name], 'session')} {what}" for name, what in _IN_WORDS.items() if figures.get(name)]
 
     @property
     def top_findings(self) -> list[TopFinding]:
