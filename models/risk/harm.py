@@ -43,9 +43,9 @@ class HarmWeights(Struct, frozen=True, kw_only=True):
     offsets: list[float]
 
 
-def by_harm(weights: bytes) -> NDArray[np.float32]:
-    """Weights of a feature a column, `(n_harms, n_features)`."""
-    return np.frombuffer(weights, dtype=np.int8).reshape(len(HARMS), -1).astype(np.float32)
+def by_harm(weights: bytes) -> NDArray[np.int8]:
+    """Weights of a feature a column, `(n_harms, n_features)`; a view."""
+    return np.frombuffer(weights, dtype=np.int8).reshape(len(HARMS), -1)
 
 
 def per_cents(log_odds: Sequence[float]) -> list[int]:

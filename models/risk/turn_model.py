@@ -149,7 +149,7 @@ class TurnModel:
         """
         weights = self.file.turn
         risks = []
-        for text, along in zip(texts, dense_sums(vectors, self._dense), strict=True):
+        for text, along in zip(texts, dense_sums(vectors, self._dense).tolist(), strict=True):
             folded = fold_text(text)
             words = words_of(folded)
             log_odds = (
@@ -170,12 +170,12 @@ class TurnModel:
         """
         if (weights := self.file.harms) is None:
             return [()] * len(texts)
-        dense, words = by_harm(weights.dense), by_harm(weights.words)
-        along = zip(*[dense_sums(vectors, kind) for kind in dense], strict=True)
+        dense, words = by_harm(weights.dense).astype(np.float32), by_harm(weights.words)
+        along = dense_sums(vectors, dense.T).T.tolist()
         told = []
         for text, sums in zip(texts, along, strict=True):
-            places = [place_of(each) for each in word_hashes(fold_text(text))]
-            said = sum((sign * words[:, place] for place, sign in places), np.zeros(len(HARMS), np.float32))
+            places = np.array([place_of(each) for each in word_hashes(fold_text(text))], np.int64).reshape(-1, 2)
+            said = words[:, places[:, 0]] @ places[:, 1]
             scale = weights.words_scale / math.sqrt(max(1, len(places)))
             by_kind = zip(weights.offsets, sums, said.tolist(), strict=True)
             told.append(tuple(per_cents([o + weights.dense_scale * d + scale * w for o, d, w in by_kind])))
@@ -216,12 +216,15 @@ def whole_vectors(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return whole
 
 
-def dense_sums(vectors: NDArray[np.float32], weights: NDArray[np.float32]) -> list[float]:
-    """Products of unit rows with whole weights, `(n,)`; exact before the division by the row's length."""
+def dense_sums(vectors: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Products of unit rows with whole weights, exact before the division by the row's length.
+
+    `(n,)`; with weights of several kinds, `(DIMS, n_kinds)`, it is `(n_kinds, n)`.
+    """
     whole = whole_vectors(vectors)
-    sums = (whole @ weights).tolist()
-    squares = np.einsum("ij,ij->i", whole, whole).tolist()
-    return [total / math.sqrt(square) if square else 0.0 for total, square in zip(sums, squares, strict=True)]
+    sums, lengths = (whole @ weights).T, np.sqrt(np.einsum("ij,ij->i", whole, whole), dtype=np.float64)
+    products: NDArray[np.float64] = np.divide(sums, lengths, out=np.zeros(sums.shape), where=lengths > 0)
+    return products
 
 
 def write_model(file: ScorerFile) -> bytes:
