@@ -335,7 +335,10 @@ def load_policy(data: bytes, kind: Literal["toml", "json"]) -> Policy:
         ) from error
 
 
-_GONE = {"merge_similarity": "it went: topics of a session do not merge, which made sorting worse at every value"}
+_GONE = {
+    "merge_similarity": "it went: topics of a session do not merge, which made sorting worse at every value",
+    "session_sum_weight": "it went: a search no longer ranks sessions",
+}
 """Fields of earlier releases, and why they are no more."""
 
 

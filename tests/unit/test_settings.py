@@ -171,6 +171,7 @@ def test_misspelt_variables_are_found(variable: str, value: str, meant: str | No
     ("policy", "expected"),
     [
         (b"[topics]\nmerge_similarity = 0.5\n", "it went: topics of a session do not merge"),
+        (b"[retrieval]\nsession_sum_weight = 0.1\n", "it went: a search no longer ranks sessions"),
         (b"[alerts]\nresolve_after_turn = 3\n", "unknown field `resolve_after_turn` - at `$.alerts` (resolve_after_t"),
         (b"[alertz]\n", "(alerts is perhaps meant)"),
         (b'[alerts]\nrenotify_after = "half an hour"\n', "$.alerts.renotify_after"),
