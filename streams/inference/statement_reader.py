@@ -61,14 +61,7 @@ class StatementReader:
 
     def read(self, sentences: Sequence[str]) -> list[ReadStatement]:
         """Those sentences that state something more probably than not, in order."""
-        if not sentences:
-            return []
-        found = []
-        for sentence, odds in zip(sentences, self.probabilities(sentences), strict=True):
-            best = 1 + int(odds[1:].argmax())
-            if odds[best] >= FROM and (type_ := TYPES[best]):
-                found.append(ReadStatement(content=sentence, memory_type=type_, confidence=round(float(odds[best]), 3)))
-        return found
+        return probable(sentences, self.probabilities(sentences)) if sentences else []
 
     def probabilities(self, sentences: Sequence[str]) -> Vectors:
         """Of each class, `(n_sentences, n_types)`; a row sums to 1."""
@@ -77,6 +70,16 @@ class StatementReader:
         odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
         shares: Vectors = odds / odds.sum(axis=1, keepdims=True)
         return shares
+
+
+def probable(sentences: Sequence[str], probabilities: Vectors) -> list[ReadStatement]:
+    """Those sentences that state something more probably than not, `probabilities` as the reader gives them."""
+    found = []
+    for sentence, odds in zip(sentences, probabilities, strict=True):
+        best = 1 + int(odds[1:].argmax())
+        if odds[best] >= FROM and (type_ := TYPES[best]):
+            found.append(ReadStatement(content=sentence, memory_type=type_, confidence=round(float(odds[best]), 3)))
+    return found
 
 
 def word_vector(sentence: str) -> tuple[NDArray[np.intp], Vectors]:

@@ -72,9 +72,9 @@ def fit_harms(pairs: Sequence[MessagePair], features: sparse.csr_matrix) -> Harm
     dense, dense_scale = int8_of(rows[:, :DIMS] * DENSE_GAIN)
     words, words_scale = int8_of(rows[:, DIMS:] * WORDS_GAIN)
     return HarmWeights(
-        dense=dense,
+        dense=dense.tobytes(),
         dense_scale=dense_scale,
-        words=words,
+        words=words.tobytes(),
         words_scale=words_scale,
         offsets=[round(float(each), 6) for each in offsets],
     )

@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 from jobs.lab.eval import scores
 from jobs.lab.eval.extraction import LabelledSentence, LabelledStatement, judge, read_sentences
+from jobs.lab.train.turns import int8_of
 from models.errors import ConfigurationError
 from models.events.base import Role
 from models.events.project import ReadStatement
@@ -30,19 +31,18 @@ from models.language.statements.spoken import sentences_of
 from models.risk.turn_model import WORD_BITS
 from streams.inference.statement_reader import (
     DENSE,
-    FROM,
     TYPES,
     WORDS,
     Embed,
     ReaderWeights,
     StatementReader,
+    probable,
     word_vector,
 )
 from streams.ports import Vectors
 
 STRENGTH = 1.0
 """Inverse of the L2 penalty."""
-_LARGEST = 127
 
 Read = Callable[[Sequence[str]], list[ReadStatement]]
 
@@ -119,8 +119,8 @@ def train(written: Sequence[WrittenMessage], vectors: Vectors) -> ReaderWeights:
     if len(fitted.classes_) != len(TYPES):
         raise ConfigurationError("messages of every type, and some that state nothing, are needed")
     dim = vectors.shape[1]
-    dense, dense_scale = _whole(fitted.coef_[:, :dim] * DENSE)
-    words, words_scale = _whole(fitted.coef_[:, dim:] * WORDS)
+    dense, dense_scale = int8_of(fitted.coef_[:, :dim] * DENSE)
+    words, words_scale = int8_of(fitted.coef_[:, dim:] * WORDS)
     offset = fitted.intercept_ - fitted.coef_[:, :dim] @ (mean * DENSE)
     return ReaderWeights(dense, words, offset.astype(np.float32), np.array([dense_scale, words_scale], np.float32))
 
@@ -132,25 +132,11 @@ def _words_of(written: Sequence[WrittenMessage]) -> csr_matrix:
     return csr_matrix((values, places, ends), shape=(len(rows), 2**WORD_BITS))
 
 
-def _whole(weights: NDArray[np.float64]) -> tuple[NDArray[np.int8], float]:
-    scale = float(np.abs(weights).max()) / _LARGEST
-    return np.rint(weights / scale).astype(np.int8), scale
-
-
 def bag_of_words(written: Sequence[WrittenMessage]) -> Read:
     """The plain baseline: TF-IDF of words and pairs with logistic regression, with the same threshold."""
     pipe = make_pipeline(TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True), LogisticRegression(C=10, max_iter=300))
     pipe.fit([each.said for each in written], [each.place for each in written])
-
-    def read(sentences: Sequence[str]) -> list[ReadStatement]:
-        found = []
-        for sentence, odds in zip(sentences, pipe.predict_proba(sentences) if sentences else (), strict=True):
-            best = 1 + int(odds[1:].argmax())
-            if odds[best] >= FROM and (type_ := TYPES[best]):
-                found.append(ReadStatement(content=sentence, memory_type=type_, confidence=float(odds[best])))
-        return found
-
-    return read
+    return lambda sentences: probable(sentences, pipe.predict_proba(sentences)) if sentences else []
 
 
 def rules_then(read: Read) -> Callable[[LabelledSentence], list[ExtractedStatement]]:

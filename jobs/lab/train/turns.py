@@ -171,12 +171,12 @@ def logistic(
 def quantised(weights: Floats, slope: float, offset: float) -> TurnWeights:
     """The weights as a file holds them."""
     dense, words = weights[:DIMS] * DENSE_GAIN * slope, weights[DIMS:-1] * WORDS_GAIN * slope
-    dense_bytes, dense_scale = int8_of(dense)
-    words_bytes, words_scale = int8_of(words)
+    dense_whole, dense_scale = int8_of(dense)
+    words_whole, words_scale = int8_of(words)
     return TurnWeights(
-        dense=dense_bytes,
+        dense=dense_whole.tobytes(),
         dense_scale=dense_scale,
-        words=words_bytes,
+        words=words_whole.tobytes(),
         words_scale=words_scale,
         rules=round(float(weights[-1]) * RULES_GAIN * slope, 6),
         offset=round(offset, 6),
@@ -232,7 +232,7 @@ def evened(weights: Floats, escalating: NDArray[np.bool_]) -> Floats:
     return weights
 
 
-def int8_of(weights: Floats) -> tuple[bytes, float]:
+def int8_of(weights: Floats) -> tuple[NDArray[np.int8], float]:
     """Weights as whole numbers of -127 to 127, and what one of them is worth."""
     scale = float(np.abs(weights).max()) / _INT8 or 1.0
-    return np.rint(weights / scale).astype(np.int8).tobytes(), scale
+    return np.rint(weights / scale).astype(np.int8), scale
