@@ -73,7 +73,10 @@ class ProjectCommand(Struct, frozen=True, kw_only=True, tag_field="type", gc=Fal
 
 
 class StatementsRead(ProjectCommand, frozen=True, kw_only=True, tag="statements_read", gc=False):
-    """Answer to `StatementsRequested`: what its sentences state. Of a conversation that is gone it changes nothing."""
+    """Answer to `StatementsRequested`: what its sentences state. Of a conversation that is gone it changes nothing.
+
+    `timestamp` is the request's, that of the turn: of a conversation that began later it changes nothing either.
+    """
 
     session_id: Annotated[SessionId, about("Conversation in which it was said.")]
     user_id: Annotated[UserId, about("Who said it.", max_length=256)] = ""

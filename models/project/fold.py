@@ -196,9 +196,14 @@ class _ProjectStep:
         self._talk.release()
 
     def _read(self, answer: events.StatementsRead) -> None:
-        """What a second reader found counts as long as its conversation is there: an erased one says nothing."""
+        """What a second reader found counts as long as its conversation is there: an erased one says nothing.
+
+        One of the same id that began after the turn is another: the session went on after its erasure.
+        """
         conversation = self._state.conversation(answer.session_id)
-        if conversation is not None and (said := self._learning.read_second(answer)):
+        if conversation is None or conversation.head.conversation.started_at > answer.timestamp:
+            return
+        if said := self._learning.read_second(answer):
             self._talk.name(conversation, said, [])
 
     def _ended(self, ended: events.ProjectConversationEnded) -> None:

@@ -4,8 +4,16 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from msgspec import structs
 
-from models.events import MemoryType, ProjectSessionErased, ReadStatement, StatementsRead, StatementsRequested
+from models.events import (
+    MemoryType,
+    ProjectSessionErased,
+    ReadStatement,
+    Role,
+    StatementsRead,
+    StatementsRequested,
+)
 from models.risk.turn_model import WORD_BITS
 from streams.inference.statement_reader import TYPES, ReaderWeights, StatementReader, word_vector
 from streams.ports import Vectors
@@ -70,6 +78,23 @@ def test_an_answer_for_an_erased_session_brings_nothing_back() -> None:
     project.put(answered(project, session="s9"))
 
     assert ["We chose Vue"] == [each.content for each in project.items("memory").values()]
+
+
+def test_an_answer_from_before_the_erasure_brings_nothing_back_where_the_session_goes_on() -> None:
+    """A conversation of the same id that began later is another one; what is asked of it is answered."""
+    project = Project(long_term=ASKING)
+    project.say(SILENT)
+    before = answered(project)
+    project.do(ProjectSessionErased, session_ids=["s0"])
+    project.say("Calling it: three nodes.", turn=0, role=Role.USER)
+    (asked,) = project.of(StatementsRequested)[1:]
+    project.put(before)
+
+    assert {} == project.items("memory")
+
+    project.put(structs.replace(before, timestamp=asked.timestamp))
+
+    assert ["Calling it: two nodes"] == [each.content for each in project.items("memory").values()]
 
 
 def flat(texts: Sequence[str]) -> Vectors:
