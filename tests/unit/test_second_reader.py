@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from models.events import (
-    MemoryType,
-    ProjectSessionErased,
-    ReadStatement,
-    Role,
-    StatementsRead,
-    StatementsRequested,
-)
+from models.events import MemoryType, ProjectSessionErased, ReadStatement, Role, StatementsRead, StatementsRequested
 from models.risk.turn_model import WORD_BITS
 from streams.inference.statement_reader import TYPES, ReaderWeights, StatementReader, word_vector
 from streams.ports import Vectors
