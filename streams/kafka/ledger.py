@@ -138,6 +138,11 @@ class Ledger(Generic[_Place]):
         for entry in self._entries.values():
             entry.settled = entry.processed
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing that was processed waits for `settle`."""
+        return all(entry.settled == entry.processed for entry in self._entries.values())
+
     def settled(self, place: _Place) -> int | None:
         """The offset that may be committed, None while unknown."""
         entry = self._entries.get(place)

@@ -100,7 +100,7 @@ class BatchRole(ABC):
         """Encrypt with the keys that there are now, and let go of what erased ones opened; before batches and beats."""
 
     async def settled(self) -> bool:
-        """Whether all that was processed is durable and may be committed; asked after each batch and once a second."""
+        """Whether all that was processed is durable and may be committed; asked after a batch, then each second."""
         return True
 
     async def on_idle(self) -> None:  # noqa: B027 - a role may have nothing to do
@@ -339,7 +339,7 @@ class BatchRole(ABC):
                     self.shown.keep(tp.partition for tp in self.consumer.assignment())
                     await self.refresh_keys()
                     self.show()
-                    if await self.settled():
+                    if not self.consumer.ledger.is_settled and await self.settled():
                         self.consumer.ledger.settle()
                     await self.on_idle()
         except Exception as error:

@@ -25,6 +25,7 @@ from models.wire.envelope import key_of
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.server import ServerStore
 from streams.index.turn_traits import candidate_of
+from streams.kafka.ledger import Ledger
 from streams.kafka.producer import Record
 from streams.observe.telemetry import metrics
 from streams.ports import Point
@@ -245,6 +246,34 @@ async def test_an_index_under_traffic_gets_ready(role: Quiet, monkeypatch: pytes
         seen.append(role._caught_up)
 
     assert seen == [False, False, True]
+
+
+async def test_an_idle_role_looks_only_after_what_is_held_back(role: Quiet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks its group without need is ended by a broker, or a machine, that slept."""
+    place, ledger, asked = TP("turns", 0), Ledger[TP](), list[int | None]()
+
+    async def settled() -> bool:
+        asked.append(ledger.processed(place))
+        return len(asked) > 1
+
+    async def rests() -> None:
+        pass
+
+    recovered = SimpleNamespace(is_set=lambda: True)
+    consumer = SimpleNamespace(
+        ledger=ledger, recovered=recovered, flow_active=False, assignment=lambda: {place}, heal=rests
+    )
+    monkeypatch.setattr(Quiet, "consumer", consumer)
+    for name, fake in {"consumer_ready": lambda: True, "settled": settled, "on_idle": rests}.items():
+        monkeypatch.setattr(role, name, fake)
+    ledger.know(place, 3)
+    await role._heartbeat()
+    ledger.advance(place, expected=3, processed=5)
+    for _ in range(3):
+        await role._heartbeat()
+
+    assert asked == [5, 5]
+    assert ledger.settled(place) == 5
 
 
 class LetterLog:
