@@ -31,6 +31,7 @@ from jobs.lab.train.turns import (
     fit_turns,
     logistic,
     quantised,
+    spread,
     turns_of,
 )
 from jobs.shared.dialogues import LabelledDialogue, folded, judging_policy, read_labelled
@@ -104,13 +105,11 @@ class Trainer:
             ),
         )
 
-    def _talks(self, kept: Sequence[int]) -> list[int]:
+    def _talks(self, kept: Sequence[int]) -> NDArray[np.int64]:
         """Of these dialogues those that sessions are weighed by: of more than one turn, so many of each source."""
-        found: dict[str, list[int]] = {}
-        for n in kept:
-            if len(self.dialogues[n].said_by_user) > 1:
-                found.setdefault(self.dialogues[n].source, []).append(n)
-        return sorted(n for here in found.values() for n in here[:: -(-len(here) // _SESSIONS_OF_A_SOURCE)])
+        talks = [n for n in kept if len(self.dialogues[n].said_by_user) > 1]
+        sources = np.array([self.dialogues[n].source for n in talks])
+        return spread(np.array(talks, np.int64), sources, _SESSIONS_OF_A_SOURCE)
 
     @cached_property
     def harms(self) -> HarmWeights:

@@ -114,7 +114,8 @@ def fit_turns(turns: TrainingTurns, families: Sequence[str]) -> Floats:
     blocks = [sparse.hstack([differences, sparse.csr_matrix((len(signs), len(mixed)))])]
     wanted, weights = [signs > 0], [turns.pair_weights]
     for place, name in enumerate(mixed):
-        rows = _spread(turns, np.flatnonzero(of_turn == name))
+        here = np.flatnonzero(of_turn == name)
+        rows = spread(here, turns.source[here], _MOST_OF_A_FAMILY)
         intercepts = np.zeros((len(rows), len(mixed)))
         intercepts[:, place] = INTERCEPT_GAIN
         blocks.append(sparse.hstack([turns.features[rows], sparse.csr_matrix(intercepts)]))
@@ -210,13 +211,10 @@ def features_of(said: Sequence[str], embedder: Embedder) -> sparse.csr_matrix:
     return _features(texts, embedder.embed(texts))
 
 
-def _spread(turns: TrainingTurns, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of each source at most so many turns, from all over it."""
-    kept = []
-    for source in np.unique(turns.source[rows]):
-        here = rows[turns.source[rows] == source]
-        kept.append(here[:: -(-len(here) // _MOST_OF_A_FAMILY)])
-    return np.sort(np.concatenate(kept)) if kept else rows
+def spread(rows: NDArray[np.int64], sources: NDArray[np.str_], most: int) -> NDArray[np.int64]:
+    """Of each source at most so many of its rows, from all over it."""
+    of_each = [rows[sources == source] for source in np.unique(sources)]
+    return np.sort(np.concatenate([rows[:0], *(here[:: -(-len(here) // most)] for here in of_each)]))
 
 
 def _balanced(turns: TrainingTurns, rows: NDArray[np.int64]) -> Floats:
