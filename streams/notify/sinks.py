@@ -24,7 +24,10 @@ _FOLLOWS = frozenset({"acknowledged", "resolved", "erased"})
 
 
 class RoutedSink:
-    """A sink that is told of what the policy's routes let through, and of how each alert ends that it was told of."""
+    """A sink that is told of what the policy's routes let through, and of how each alert ends that it was told of.
+
+    What it was told of is known while the role runs; after a restart, from when an alert was raised.
+    """
 
     def __init__(
         self, sink: AlertSink, policy: NotifyPolicy, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -41,15 +44,19 @@ class RoutedSink:
         Raises:
             StoreUnavailable: One was not delivered; those before it were.
         """
-        now = self._clock().astimezone(UTC)
-        minute = now.hour * 60 + now.minute
+        now = self._clock()
         for alert in alerts:
-            known = alert.cause in _FOLLOWS and alert.alert_id in self._told
-            if known or self._policy.wants(self.name, alert, minute):
+            follows = alert.cause in _FOLLOWS
+            when = [now, alert.fired_at] if follows else [now]
+            if (follows and alert.alert_id in self._told) or any(self._wants(alert, each) for each in when):
                 await self._sink.deliver([alert], trace_ids)
                 self._told[alert.alert_id] = None
                 if len(self._told) > _MOST_TOLD:
                     del self._told[next(iter(self._told))]
+
+    def _wants(self, alert: AlertChanged, at: datetime) -> bool:
+        utc = at.astimezone(UTC)
+        return self._policy.wants(self.name, alert, utc.hour * 60 + utc.minute)
 
     async def close(self) -> None:
         """Release connections."""

@@ -268,6 +268,17 @@ async def test_who_was_told_of_an_alert_is_told_of_its_end() -> None:
     assert sink.causes == ["raised", "resolved"]
 
 
+async def test_after_a_restart_the_end_of_an_alert_is_told_to_whom_it_was_raised() -> None:
+    """By the route's hours when it was raised: nobody remembers who was told."""
+    sink = Noting()
+    policy = NotifyPolicy(routes=(SinkRoute(sinks=("slack",), hours=QuietHours(start="09:00", end="17:00")),))
+    routed = RoutedSink(sink, policy, lambda: NOW + timedelta(hours=10))
+    await routed.deliver([alert(cause="resolved"), alert(cause="resolved", alert_id="of-the-day", fired_at=NOW)])
+    await routed.deliver([alert(cause="renotified", fired_at=NOW)])
+
+    assert sink.causes == ["resolved"]
+
+
 @pytest.mark.parametrize(("delivered", "code"), [((True, True), 0), ((True, False), 1), ((False, False), 1)])
 def test_the_trial_says_whether_every_sink_took_it(
     monkeypatch: pytest.MonkeyPatch, delivered: tuple[bool, ...], code: int
