@@ -66,7 +66,7 @@ def lines_for(engine: Engine, settings: Settings) -> str:
         store="sqlite" if paths_of(settings).postgres is None else "postgres",
         attach=_attach(settings),
         frame=_FRAMES.get(engine, ""),
-        uri=place.shown if engine is Engine.TRINO else place.uri,
+        uri=place.shown,
         properties=_properties(place),
         conf=_conf(place),
         namespace=settings.iceberg.namespace,
@@ -89,7 +89,7 @@ def _properties(place: IcebergPlace) -> dict[str, str]:
 
 def _conf(place: IcebergPlace) -> str:
     told = (
-        {"type": "rest", "uri": place.uri, "token": "…"}
+        {"type": "rest", "uri": place.shown, "token": "…"}
         if place.is_rest
         else {"type": "jdbc", "uri": f"jdbc:{place.shown.replace(':///', ':')}", "jdbc.schema-version": "V1"}
     )

@@ -83,10 +83,11 @@ def test_trino_needs_a_rest_catalog_and_gets_no_token(archive: Archive) -> None:
     archive.publish("turns")
     with pytest.raises(ConfigurationError, match="REST catalog"):
         lines_for(Engine.TRINO, archive.settings)
-    server = Settings(data_dir=archive.folder, iceberg={"uri": "https://lake.example.org", "token": "t0ken"})
+    server = Settings(data_dir=archive.folder, iceberg={"uri": "https://me:s3cret@lake.example.org", "token": "t0ken"})
 
     for engine in (Engine.TRINO, Engine.SPARK, Engine.PYICEBERG):
         lines = lines_for(engine, server)
 
         assert "https://lake.example.org" in lines
         assert "t0ken" not in lines
+        assert "s3cret" not in lines
