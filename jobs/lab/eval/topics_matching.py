@@ -58,11 +58,6 @@ class MixedSession(Struct, frozen=True):
         """Dialogues of the turns that are matched."""
         return [self.dialogues[place] for place in self.user_places]
 
-    @property
-    def user_rows(self) -> list[int]:
-        """Rows of the turns that are matched, in the matrix of embeddings."""
-        return [row for row in self.vectors if row >= 0]
-
 
 class Mixed(Struct, frozen=True):
     """Sessions to measure on, and the embeddings of their user turns, `(n_user_turns, dim)`."""
