@@ -25,7 +25,6 @@ class _CardWording(Struct, frozen=True):
     columns: tuple[str, ...]
     failures: list[_KnownFailure]
     origins: dict[str, str]
-    notes: dict[str, str]
 
 
 _WORDING = msgspec.toml.decode(pages.source("jobs/lab/train/card.toml"), type=_CardWording)
@@ -62,7 +61,6 @@ def card_page(model: TurnModel) -> str:
         sources=[[s.name, s.label, s.licence, s.dialogues, s.turns, _origin(s.name)] for s in card.sources],
         columns=COLUMNS,
         measured=card.measured,
-        note=_WORDING.notes.get(model.name),
         figures=[("all", ""), *((name, f"{name}.") for name in names)],
         chosen=bool(card.measured) and _LEARNT_FROM_OURS.issubset(source.name for source in card.sources),
         weights=[[name, f"{units / UNITS:+.2f}"] for name, units in weights if units >= _TELLING_UNITS],
