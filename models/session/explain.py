@@ -8,6 +8,7 @@ from itertools import pairwise
 from models.events import Contribution, Escalation, EvidenceTurn, SignalShare, Slope
 from models.policy import Policy
 from models.risk.signals import Behaviour
+from models.risk.telling import outcome
 from models.session.state import Open
 from models.state.vectors import TurnMark, VectorRing
 
@@ -31,8 +32,7 @@ def explain_judgement(escalation: Escalation) -> str:
 
 
 def _counterfactual(strongest: Contribution) -> str:
-    outcome = "still an alert" if strongest.alert_without else "no alert"
-    return f"; without it {strongest.probability_without:.2f}, {outcome}"
+    return f"; without it {strongest.probability_without:.2f}, {outcome(strongest)}"
 
 
 def _phrase(signal: SignalShare, head: Open, slope: Slope, ring: VectorRing, policy: Policy) -> str:
