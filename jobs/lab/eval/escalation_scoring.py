@@ -96,7 +96,7 @@ def calibration_error(sessions: Sequence[ScoredSession]) -> float | None:
     if len(set(escalating.tolist())) < len((True, False)):
         return None
     of_attacks, of_benign = scores[escalating].mean(), scores[~escalating].mean()
-    share = of_benign / (1 - of_attacks + of_benign)
+    share = of_benign / (1 - of_attacks + of_benign or 1)
     weights = np.where(escalating, share / escalating.sum(), (1 - share) / (~escalating).sum())
     gaps = np.bincount(np.minimum(scores * 10, 9).astype(int), weights * (scores - escalating), minlength=10)
     return float(np.abs(gaps).sum())

@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.lab.eval.escalation_scoring import FALSE_ALARM_RATES, ScoredSession, by_source, figures, roc_auc_interval
+from jobs.lab.eval.escalation_scoring import (
+    FALSE_ALARM_RATES,
+    ScoredSession,
+    by_source,
+    calibration_error,
+    figures,
+    roc_auc_interval,
+)
 
 tied = st.integers(0, 12).map(lambda tenth: tenth / 10)
 scores = st.lists(tied | st.floats(0, 1), min_size=1, max_size=60)
@@ -27,6 +34,29 @@ def test_figures_are_those_counted_by_hand() -> None:
     assert overall["roc_auc"] == pytest.approx((20 + 19 + 18.5) / 60)
     assert overall["pr_auc"] == pytest.approx((1 + 2 / 3 + 3 / 5) / 3)
     assert [overall[f"recall_at_fpr_{rate}"] for rate in FALSE_ALARM_RATES] == pytest.approx([1 / 3, 2 / 3])
+
+
+@pytest.mark.parametrize(
+    ("attacks", "benign", "expected"),
+    [
+        (
+            [0.9, 0.5],
+            [0.1, 0.3],
+            0.2 * (0.1 + 0.5) + 0.3 * (0.1 + 0.3),
+        ),  # at a base rate of 0.4
+        ([0.5, 0.5], [0.5], 0.0),  # says nothing, and is right about that
+        ([1.0, 1.0], [0.0], 0.0),  # never wrong, whatever share escalates
+        ([0.9], [], None),
+    ],
+)
+def test_the_calibration_error_is_that_counted_by_hand(
+    attacks: list[float], benign: list[float], expected: float | None
+) -> None:
+    """At the base rate at which the probabilities are right on average; without both labels there is none."""
+    found = [judged("p", "a", score, escalating=True, alerted=False) for score in attacks]
+    found += [judged("n", "b", score, escalating=False, alerted=False) for score in benign]
+
+    assert calibration_error(found) == (None if expected is None else pytest.approx(expected))
 
 
 sessions = st.lists(st.tuples(st.sampled_from("abc"), tied, st.booleans(), st.booleans()), max_size=30).map(
