@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
 
-from models.events import AlertChanged, Harm, Severity
+from models.events import AlertChanged, AlertStatus, Harm, Severity
 from models.policy.escalation import QuietHours
 from models.policy.stream import PolicySection
 
@@ -49,9 +49,11 @@ class NotifyPolicy(PolicySection, frozen=True, kw_only=True):
     """By category, a sentence or an address; what is not named is as `RUNBOOKS`."""
     routes: tuple[SinkRoute, ...] = ()
 
-    def next_step(self, harm: Harm) -> str:
-        """What to do next on an alert of a category."""
-        return self.runbooks.get(harm) or RUNBOOKS[harm]
+    def next_step(self, alert: AlertChanged) -> str:
+        """What to do next, by the alert's category; nothing once it is resolved."""
+        if alert.status is AlertStatus.RESOLVED:
+            return ""
+        return self.runbooks.get(alert.category) or RUNBOOKS[alert.category]
 
     def wants(self, sink: str, alert: AlertChanged, minute_of_day_utc: int) -> bool:
         """Whether a sink is told of an alert at this minute."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from models.events import AlertChanged, AlertStatus, Contribution, Escalation, Harm
+from models.events import AlertChanged, Contribution, Escalation, Harm
 from models.policy.notify import NotifyPolicy
 
 _LATEST = 3
@@ -42,7 +42,7 @@ class ToldAlert(Struct, frozen=True, kw_only=True):
     Attributes:
         sentence: What, who and since which turn; how probable, whether it rises, and the worst turn.
         link: The session on the live page, at its worst turn; empty where `http.public_url` is not set.
-        next_step: What to do, by category, of the policy.
+        next_step: What to do, by category, of the policy; empty once it is resolved.
         grounds: Why, in log-odds: for whoever wants to know, below a fold.
     """
 
@@ -57,7 +57,7 @@ def told(alert: AlertChanged, policy: NotifyPolicy, link: str = "") -> ToldAlert
     return ToldAlert(
         sentence=sentence(alert),
         link=link,
-        next_step="" if alert.status is AlertStatus.RESOLVED else policy.next_step(alert.category),
+        next_step=policy.next_step(alert),
         grounds=grounds(alert),
     )
 

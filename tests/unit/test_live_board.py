@@ -130,6 +130,14 @@ def test_an_alert_is_shown_by_the_signals_that_made_it(judged: bool) -> None:
     assert expected == [(each.name, each.share) for each in shown]
 
 
+@pytest.mark.parametrize("status", AlertStatus)
+def test_a_resolved_alert_has_no_next_step(status: AlertStatus) -> None:
+    """As in every sink: nobody is to end a session that has calmed down."""
+    shown = alert_detail(KnownAlert(alert(status=status), 1, None, None), NotifyPolicy())
+
+    assert bool(shown.next_step) is (status is not AlertStatus.RESOLVED)
+
+
 @pytest.mark.parametrize("first", ["erased", "session"])
 def test_an_alert_that_was_erased_is_no_more(first: str) -> None:
     """Whichever is read first, the alert's end or the erasure: neither brings the session back."""

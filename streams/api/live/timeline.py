@@ -171,7 +171,7 @@ def alert_detail(alert: KnownAlert, policy: NotifyPolicy) -> messages.AlertDetai
     return answered(
         messages.AlertDetail,
         row,
-        next_step=policy.next_step(alert.event.category),
+        next_step=policy.next_step(alert.event),
         signals=[messages.Share(name=name, share=share) for name, share in made.items()],
         contributions=[]
         if judged is None
