@@ -134,7 +134,8 @@ class EventFold:
         state = SessionState.load(parts) if parts else None
         if state is not None and not self.name.endswith("_guarded"):
             state.head.offset = -1
-        item = SessionInput(event, position, watermark, arrival.risk, arrival.vector, language=arrival.language)
+        added = (arrival.risk, arrival.vector, 0, arrival.language, arrival.harms)
+        item = SessionInput(event, position, watermark, *added)
         state, outputs = fold(state, item, self._policy)
         changed = state.changed_parts()
         after = {name: value for name, value in {**parts, **changed}.items() if value is not None}

@@ -10,11 +10,11 @@ from aiokafka.structs import ConsumerRecord
 from jobs.lab.bench.contender import EventFold
 from jobs.lab.bench.folds import TurnTraffic, record_of
 from jobs.lab.bench.kills import KILL_AFTER_S, count_alerts, count_turns, kill_moments_s
-from models.events import AlertChanged, OutputEvent, Position, ProfileUpdated, SessionEnded, Turn
+from models.events import AlertChanged, Harm, OutputEvent, Position, ProfileUpdated, Role, SessionEnded, Turn
 from models.partition.sessions import DecodedArrival
 from models.wire.codec import encode
 from streams.settings import load_settings
-from tests.support.session_driver import NOON, Session
+from tests.support.session_driver import NOON, Session, said
 
 TOPIC = "turns"
 
@@ -120,6 +120,16 @@ def test_a_fold_that_starts_anew_from_stored_parts_goes_on_as_before(
 
     assert len(arrivals) > 5
     assert stored == parts
+
+
+def test_a_contender_tells_of_which_kind_an_alert_is(tmp_path: Path) -> None:
+    """As the role does: its fold is given all that the batch stages added."""
+    fold = EventFold(load_settings(data_dir=tmp_path))
+    turn = msgspec.structs.replace(said(0, "Words.", role=Role.USER), risk=0.95)
+    harms = tuple(100 if harm is Harm.FRAUD else 0 for harm in Harm)
+    outputs = fold.fold(DecodedArrival(turn, Position(TOPIC, 0, 0), NOON, 0.95, harms=harms), {}).outputs
+
+    assert [Harm.FRAUD] == [event.category for event in outputs if isinstance(event, AlertChanged)]
 
 
 def test_moments_follow_the_seed_and_fall_among_the_steady_turns() -> None:
