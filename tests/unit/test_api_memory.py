@@ -212,10 +212,13 @@ async def test_a_search_finds_turns_or_episodes(client: httpx.AsyncClient, serve
     ],
 )
 async def test_no_time_is_guessed(client: httpx.AsyncClient, asked: dict[str, str], field: str) -> None:
-    """What is no day or time, a time without its zone, and an end before the beginning are refused, with the field."""
-    answer = await client.post("/v1/search", json={"user_id": "u", "query": "boat", **asked})
+    """No day or time, a time without its zone, an end before the beginning are refused at once, with the field."""
+    never = {"session_id": "s", "turn": 99, "timeout_ms": 0}
+    found = await client.post("/v1/search", json={"user_id": "u", "query": "boat", **asked})
+    prompt = await client.post("/v1/context", json={"user_id": "u", "query": "boat", "after": never, **asked})
 
-    assert (answer.status_code, [each["field"] for each in answer.json()["errors"]]) == (422, [field])
+    for answer in (found, prompt):
+        assert (answer.status_code, [each["field"] for each in answer.json()["errors"]]) == (422, [field])
 
 
 async def test_a_day_is_meant_whole(client: httpx.AsyncClient, served: Served) -> None:

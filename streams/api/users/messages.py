@@ -115,11 +115,6 @@ class AssembleContext(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     since: From | None = field(default=None, name="from")
     until: To | None = field(default=None, name="to")
 
-    @property
-    def between(self) -> Between:
-        """The window of what is found."""
-        return between(self.since, self.until)
-
 
 class SearchMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Turns or episodes by words and likeness together; of a user, a session or an app."""

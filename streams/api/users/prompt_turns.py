@@ -8,6 +8,7 @@ from models.retrieval.fusion import Place, beside
 from streams.api.answers import answered
 from streams.api.users.messages import AssembleContext, ContextTurn, TurnAnswer
 from streams.http.security import Caller
+from streams.index.between import Between
 from streams.index.collections import RememberedTurn
 from streams.index.hybrid_search import FoundTurn, HybridSearch, Scope
 from streams.index.session_memory import SessionVectorMemory
@@ -27,7 +28,7 @@ class PromptTurns:
         self._turns = turns
         self._policy = policy
 
-    async def search(self, asked: AssembleContext, asked_by: Caller) -> list[FoundTurn]:
+    async def search(self, asked: AssembleContext, asked_by: Caller, window: Between) -> list[FoundTurn]:
         """Turns of the user that answer the question, best first: as many as the budget may hold, and the recent ones.
 
         Raises:
@@ -37,12 +38,17 @@ class PromptTurns:
         most = self._most(asked)
         if not most:
             return []
-        scope = Scope(asked_by.apps_of(asked.app_id), asked.user_id, between=asked.between)
+        scope = Scope(asked_by.apps_of(asked.app_id), asked.user_id, between=window)
         found = await self._search.turns(asked.query, scope, most + asked.recent_turns)
         return [each for each in found if _is_of(each.turn, asked.user_id, scope.app_ids)]
 
     async def beside(
-        self, asked: AssembleContext, asked_by: Caller, found: Iterable[FoundTurn], shown: Iterable[TurnAnswer]
+        self,
+        asked: AssembleContext,
+        asked_by: Caller,
+        window: Between,
+        found: Iterable[FoundTurn],
+        shown: Iterable[TurnAnswer],
     ) -> list[ContextTurn]:
         """Found turns, each followed by its neighbours, without those that the prompt shows already.
 
@@ -59,7 +65,7 @@ class PromptTurns:
         mine = {
             place: turn
             for place, turn in read.items()
-            if _is_of(turn, asked.user_id, apps) and asked.between.meets(turn.timestamp, turn.timestamp)
+            if _is_of(turn, asked.user_id, apps) and window.meets(turn.timestamp, turn.timestamp)
         }
         mine |= {place: each.turn for place, each in hits.items()}
         return [

@@ -148,11 +148,11 @@ class MemoryReader:
         all of it.
 
         Raises:
-            Problem: 403 another tenant's app; 422 memories of no app in particular; 504 the turn to wait for did not
-                come.
+            Problem: 403 another tenant's app; 422 memories of no app in particular, or no such time; 504 the turn to
+                wait for did not come.
             StoreUnavailable: The store does not answer.
         """
-        whose = _Whose.asked(body.user_id, body.app_id)
+        whose, window = _Whose.asked(body.user_id, body.app_id), messages.between(body.since, body.until)
         wanted = await self._apps.wanted(body, whose.app_id)
         await self._wait(body.after, whose.app_id)
         standing = asyncio.ensure_future(self._progress.with_stats(whose.app_id, whose.user_id))
@@ -160,16 +160,16 @@ class MemoryReader:
             standing,
             self._apps.preface(wanted, whose.user_id, body.query, body.token_budget),
             self._facts(whose, CONTEXT_MIN_IMPORTANCE),
-            self._near_episodes(whose, body.query, self._episode_distance, CONTEXT_EPISODES, body.between),
+            self._near_episodes(whose, body.query, self._episode_distance, CONTEXT_EPISODES, window),
             self._conversation(whose, body.session_id, body.recent_turns, standing),
-            self._prompt_turns.search(body, whose.caller),
+            self._prompt_turns.search(body, whose.caller, window),
         )
         remembered = None if wanted in stands.off else remembered
         episodes = stands.told(episodes)
         recent = recent if body.session_id is not None else stands.told(recent)
         facts = by_question(body.query, stands.told(facts), lambda fact: f"{fact.key} {fact.value}")
         heard = [hit for hit in hits if hit.turn.app_id not in stands.off]
-        found = await self._prompt_turns.beside(body, whose.caller, heard, recent)
+        found = await self._prompt_turns.beside(body, whose.caller, window, heard, recent)
         text = "" if remembered is None else remembered.text
         fitted = fit_prompt(
             facts,
