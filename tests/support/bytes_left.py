@@ -1,13 +1,18 @@
-"""What a store still has of somebody who was erased: a look at every byte of its files."""
+"""What stores have of somebody, and still have after an erasure: records of topics, and every byte of files."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import polars as pl
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record import MemoryRecords
+
+from models.events.topics import Topic
+from streams.kafka.client import read_to_end
+from streams.settings import Settings
 
 SEARCHED = {"log.index.size.max.bytes": 16 * 1024}
 """Of a broker whose files are searched: by default each of its hundreds of indexes is a file of 10 MB of zeros."""
@@ -27,6 +32,20 @@ def holding(folder: Path, word: str) -> list[str]:
     """Files below a folder in which a word stands; Parquet is compressed and read as what it says."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return [str(path.relative_to(folder)) for path in files if word.encode() in _bytes(path).lower()]
+
+
+async def valued(settings: Settings, topic: Topic, word: str) -> int:
+    """Records of a topic in which a word comes, as readers with the keys have them."""
+    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
+    return sum([word in (record.value or b"").decode().lower() async for record in found])
+
+
+async def remembered(settings: Settings, topics: Iterable[Topic], words: Iterable[str]) -> bool:
+    """Whether these words have come to all of these topics."""
+    for topic, word in product(topics, words):
+        if not await valued(settings, topic, word):
+            return False
+    return True
 
 
 def _bytes(path: Path) -> bytes:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,15 @@ from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from jobs.shared.sending import send_to_turns
 from models.events import Role, SessionEnded, Turn
-from models.events.topics import FACTS, MEMORY_STATE, PROJECTS, SESSION_STATE, TURNS, USER_EPISODES, Topic
+from models.events.topics import FACTS, MEMORY_STATE, PROJECTS, SESSION_STATE, TURNS, USER_EPISODES
 from models.wire.codec import encode
 from streams.archive.catalog import open_reader, paths_of
 from streams.archive.sealing import opened_value
 from streams.encryption.keyring import keyring_of
-from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings, StateSettings
 from streams.state.table import StateTable
-from tests.support.bytes_left import SEARCHED, holding
+from tests.support.bytes_left import SEARCHED, holding, remembered, valued
 from tests.support.encrypted import encrypted, environment
 from tests.support.fault_driver import assert_equal_to_replay, said, started, until
 
@@ -78,20 +76,6 @@ def talk(app: str, word: str, session: str = "s-1", turns: int = 30) -> Iterator
     yield Record(session.encode(), encode(ended))
 
 
-async def valued(settings: Settings, topic: Topic, word: str) -> int:
-    """Records of a topic in which a word comes, as readers with the keys have them."""
-    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
-    return sum([word in (record.value or b"").decode().lower() async for record in found])
-
-
-async def remembered(settings: Settings, *words: str) -> bool:
-    """Whether these words have come through every stage."""
-    for topic, word in product(MADE, words):
-        if not await valued(settings, topic, word):
-            return False
-    return True
-
-
 def archived(settings: Settings) -> dict[str, set[str]]:
     """Contents of turns in the archive by app, as an analyst with the keys has them."""
     with closing(open_reader(paths_of(settings))) as lake:
@@ -134,7 +118,7 @@ async def test_no_byte_says_what_was_said_and_an_erased_key_takes_its_app(settin
         url = f"http://127.0.0.1:{roles['index'].port}"
         async with httpx.AsyncClient(base_url=url, timeout=30) as http:
             await send_to_turns(settings, [*talk("shop", SHOP), *talk("bank", BANK)])
-            await until(partial(remembered, settings, SHOP, BANK), "facts, episodes and decisions of both")
+            await until(partial(remembered, settings, MADE, (SHOP, BANK)), "facts, episodes and decisions of both")
             for name in ("sessions", "memory"):
                 roles[name].kill()
                 roles[name].start()
@@ -154,7 +138,7 @@ async def test_no_byte_says_what_was_said_and_an_erased_key_takes_its_app(settin
             told_after = {app: await prompt(http, app) for app in ("shop", "bank")}
             state = await state_of(settings)
             await send_to_turns(settings, [*talk("shop", ANEW, "s-3"), *talk("bank", BANK, "s-3")])
-            await until(partial(remembered, settings, ANEW, BANK), "facts of the app that begins anew")
+            await until(partial(remembered, settings, MADE, (ANEW, BANK)), "facts of the app that begins anew")
             await until(lambda: len(archived(settings)["shop"]) > 1, "new turns in the archive")
             await until(lambda: _tells(http, "shop", ANEW), "new facts in the index")
             again = {app: await prompt(http, app) for app in ("shop", "bank")}

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from jobs.shared.sending import send_to_turns
 from models.events import ErasedStore, ErasureProved, Role, SessionEnded, Turn
-from models.events.topics import DEAD_LETTERS, FACTS, MEMORIES, PROFILES, PROJECTS, USER_EPISODES, Topic
+from models.events.topics import DEAD_LETTERS, FACTS, MEMORIES, PROFILES, PROJECTS, USER_EPISODES
 from models.policy import IntakePolicy
 from models.wire.codec import encode
 from streams.archive.catalog import open_reader, paths_of
@@ -26,7 +25,7 @@ from streams.erase.purge import IdlePartitions
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings, StateSettings
-from tests.support.bytes_left import SEARCHED, holding
+from tests.support.bytes_left import SEARCHED, holding, remembered, valued
 from tests.support.fault_driver import said, started, until
 from tests.support.guarded_kafka import GuardedKafka
 from tests.support.lake_records import example
@@ -133,17 +132,10 @@ async def working(settings: Settings, broker: GuardedKafka, folder: Path) -> Asy
         yield roles
 
 
-async def valued(settings: Settings, topic: Topic, word: str) -> int:
-    """Records of a topic in which a word comes."""
-    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
-    return sum([word in (record.value or b"").decode().lower() async for record in found])
-
-
-async def remembered(settings: Settings) -> bool:
+async def both_remembered(settings: Settings) -> bool:
     """Whether both users' words have come through every stage."""
-    for topic, word in product((FACTS, USER_EPISODES, MEMORIES, PROJECTS), (HERS, HIS)):
-        if not await valued(settings, topic, word):
-            return False
+    if not await remembered(settings, (FACTS, USER_EPISODES, MEMORIES, PROJECTS), (HERS, HIS)):
+        return False
     letters = [record async for record in read_to_end(settings.kafka, DEAD_LETTERS.full_name(settings.topic_prefix))]
     return len(letters) == 2
 
@@ -169,7 +161,7 @@ async def test_nothing_of_an_erased_user_is_left(settings: Settings, eager_kafka
     kafka_log = eager_kafka.home / "log"
     async with working(settings, eager_kafka, tmp_path / "logs"):
         await send_to_turns(settings, spoken())
-        await until(partial(remembered, settings), "facts, episodes, memories and dead letters of both")
+        await until(partial(both_remembered, settings), "facts, episodes, memories and dead letters of both")
         stores = places(settings, kafka_log).values()
         await until(lambda: all(holding(folder, HERS) for folder in stores), "words of hers in every store")
         proof = await asyncio.to_thread(erased, settings, eager_kafka, "--purge-logs")
