@@ -182,6 +182,9 @@ def test_the_page_tells_alerts_once_and_sets_commands_as_code() -> None:
     assert "<code>turntide alerts list</code>" in section
     assert "the Python package <code>x</code> is not installed" in page
     assert "`" not in "".join(Outline(page).text)
+    calm = Outline(render(report(part(made=result(figures=[figure("alerting_sessions", 0.0)])))))
+    assert "0 sessions alerted." in calm.said
+    assert "names them" not in calm.said
 
 
 def test_a_hidden_figure_says_what_it_would_take() -> None:

@@ -167,16 +167,17 @@ class MiningReport(Struct, frozen=True, kw_only=True):
             return f"Nothing is shown: {counted(left_out, 'finding is', 'findings are')} about {few}: hidden."
         if any(figures[name].hidden for name in ("sessions", "users") if name in figures):
             return f"The period has {few}, too few to look for patterns."
-        return "No pattern stands out." if self._happened else "Nothing stands out in this period."
+        return "No pattern stands out." if self.happened else "Nothing stands out in this period."
 
     @property
     def nothing(self) -> str:
         """The same with the alerts, where `in_words` does not stand above it."""
-        happened = " and ".join(self._happened)
+        happened = " and ".join(self.happened)
         return f"{self.no_finding} But {happened}: see `turntide alerts list`." if happened else self.no_finding
 
     @property
-    def _happened(self) -> list[str]:
+    def happened(self) -> list[str]:
+        """How many sessions alerted and became critical, each where there are any."""
         figures = {figure.name: int(figure.value or 0) for figure in self.headline}
         return [f"{counted(figures[name], 'session')} {what}" for name, what in _IN_WORDS.items() if figures.get(name)]
 
