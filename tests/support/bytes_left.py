@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import product
 from pathlib import Path
+from struct import Struct
 
 import polars as pl
-from aiokafka.errors import CorruptRecordException
-from aiokafka.record import MemoryRecords
+from aiokafka.record.default_records import DefaultRecordBatch
 
 from models.events.topics import Topic
 from streams.kafka.client import read_to_end
@@ -18,6 +17,8 @@ SEARCHED = {"log.index.size.max.bytes": 16 * 1024}
 """Of a broker whose files are searched: by default each of its hundreds of indexes is a file of 10 MB of zeros."""
 _SEGMENT = re.compile(r"\d{20}\.log")
 """A segment of Kafka's log; RocksDB's own logs have shorter numbers."""
+_BEGINS, _MAGIC, _HEADER = Struct(">qi"), 16, 61
+"""A batch begins with its first offset and the number of bytes that follow; where its format stands, and the least."""
 
 
 def files_with(folder: Path, *needles: str | bytes) -> list[str]:
@@ -59,8 +60,16 @@ def _bytes(path: Path) -> bytes:
 
 
 def _records(segment: bytes) -> Iterator[bytes]:
-    """Keys and values of a segment of Kafka's log, whose batches are compressed."""
-    batches = MemoryRecords(segment)
-    with suppress(CorruptRecordException):  # the last batch is being written, or room for more follows
-        while (batch := batches.next_batch()) is not None:
-            yield from (part for record in batch for part in (record.key, record.value) if part is not None)
+    """What whole batches of a segment of Kafka's log say, which are compressed; whatever lies between them is left."""
+    at = 0
+    while (magic := segment.find(2, at + _MAGIC)) >= 0:
+        at = magic - _MAGIC
+        _, follows = _BEGINS.unpack_from(segment, at)
+        batch = segment[at : at + _BEGINS.size + follows]
+        if len(batch) < _HEADER or not (records := DefaultRecordBatch(batch)).validate_crc():
+            at += 1
+            continue
+        for record in records:
+            said = (record.key, record.value, *(value for _, value in record.headers))
+            yield from (part for part in said if part is not None)
+        at += len(batch)
