@@ -27,6 +27,8 @@ class Engine(StrEnum):
 
 
 _FRAMES = {Engine.POLARS: "pl", Engine.PANDAS: "df"}
+_JDBC = {"sqlite": ",org.xerial:sqlite-jdbc:3.50.3.0", "postgresql": ",org.postgresql:postgresql:42.7.8"}
+"""Drivers by the database that a SQL catalog is in."""
 _OF_CATALOG = {Engine.DUCKDB, *_FRAMES}
 
 
@@ -55,10 +57,10 @@ def lines_for(engine: Engine, settings: Settings) -> str:
             f"{engine} reads the archive as Iceberg tables, and there are none: run `turntide archive publish` first"
         )
     place = place_of(settings)
-    if engine is Engine.TRINO and not place.is_rest:
+    if (engine is Engine.TRINO and not place.is_rest) or (engine is Engine.SPARK and _driver(place) is None):
         raise ConfigurationError(
-            f"Trino reads no catalog like {place.shown}: publish to a REST catalog (TURNTIDE_ICEBERG__URI=https://…), "
-            "or read the archive with --for duckdb"
+            f"{engine.capitalize()} reads no catalog like {place.shown}: publish to a REST catalog "
+            "(TURNTIDE_ICEBERG__URI=https://…), or read the archive with --for duckdb"
         )
     templates = msgspec.toml.decode(source("jobs/archive/attach.toml"), type=dict[str, str])
     template = templates["python" if engine in _FRAMES else engine]
@@ -69,6 +71,7 @@ def lines_for(engine: Engine, settings: Settings) -> str:
         uri=place.shown,
         properties=_properties(place),
         conf=_conf(place),
+        driver=_driver(place),
         namespace=settings.iceberg.namespace,
     )
 
@@ -87,11 +90,23 @@ def _properties(place: IcebergPlace) -> dict[str, str]:
     return told | ({"warehouse": place.warehouse} if place.warehouse else {})
 
 
+def _driver(place: IcebergPlace) -> str | None:
+    """What Spark needs beside Iceberg's runtime to open the catalog: a driver with a comma before it; None: unknown."""
+    return "" if place.is_rest else _JDBC.get(_database(place))
+
+
+def _database(place: IcebergPlace) -> str:
+    """Kind of a SQL catalog's database: SQLAlchemy's addresses may name a Python driver behind it."""
+    return place.uri.partition(":")[0].partition("+")[0]
+
+
 def _conf(place: IcebergPlace) -> str:
-    told = (
-        {"type": "rest", "uri": place.shown, "token": "…"}
-        if place.is_rest
-        else {"type": "jdbc", "uri": f"jdbc:{place.shown.replace(':///', ':')}", "jdbc.schema-version": "V1"}
-    )
+    if place.is_rest:
+        told = {"type": "rest", "uri": place.shown, "token": "…"}
+    else:
+        at = place.shown.partition("://")[2].partition("?")[0]
+        is_file = place.file is not None
+        told = {"type": "jdbc", "uri": f"jdbc:{_database(place)}:{at.removeprefix('/') if is_file else f'//{at}'}"}
+        told |= {"jdbc.schema-version": "V1"} | ({} if is_file else {"jdbc.user": "…", "jdbc.password": "…"})
     told |= {"warehouse": place.warehouse} if place.warehouse else {}
     return "\n".join(f"  --conf spark.sql.catalog.turntide.{name}={value} \\" for name, value in told.items())

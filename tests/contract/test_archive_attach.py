@@ -91,3 +91,20 @@ def test_trino_needs_a_rest_catalog_and_gets_no_token(archive: Archive) -> None:
         assert "https://lake.example.org" in lines
         assert "t0ken" not in lines
         assert "s3cret" not in lines
+
+
+def test_spark_reads_a_catalog_in_postgres_by_its_own_driver_and_no_unknown_one(archive: Archive) -> None:
+    """The address is JDBC's, without the Python driver, the user and what follows; another database is refused."""
+    archive.publish("turns")
+    address = "postgresql+psycopg2://me:s3cret@db.example.org:5432/lake?sslmode=require"
+    lines = lines_for(Engine.SPARK, Settings(data_dir=archive.folder, iceberg={"uri": address}))
+    mysql = Settings(data_dir=archive.folder, iceberg={"uri": "mysql+pymysql://db.example.org/lake"})
+
+    assert "catalog.turntide.uri=jdbc:postgresql://db.example.org:5432/lake \\\n" in lines
+    assert "org.postgresql:postgresql:" in lines
+    assert "catalog.turntide.jdbc.user=…" in lines
+    assert "sqlite" not in lines
+    assert "s3cret" not in lines
+    with pytest.raises(ConfigurationError, match="Spark reads no catalog like mysql"):
+        lines_for(Engine.SPARK, mysql)
+    assert f"uri=jdbc:sqlite:{archive.folder}" in lines_for(Engine.SPARK, archive.settings)
