@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -50,7 +49,7 @@ def policy_of(settings: Settings) -> Policy:
         ConfigurationError: The policy's file or the scorer's cannot be read or is wrong, or a memory is waited for too
             shortly.
     """
-    policy = _policy_from(settings.policy_file)
+    policy = written_policy(settings)
     if policy.topics.similarity_threshold is None:
         embedder = local_embedder(_folds_with(settings))
         topics = structs.replace(policy.topics, similarity_threshold=embedder.topic_similarity)
@@ -85,7 +84,13 @@ def _asking(policy: Policy, llm: LlmSettings) -> Policy:
     return policy
 
 
-def _policy_from(path: Path | None) -> Policy:
+def written_policy(settings: Settings) -> Policy:
+    """The policy file's rules alone, or the defaults: for what neither scores nor folds, and needs no scorer's file.
+
+    Raises:
+        ConfigurationError: The file cannot be read or is wrong.
+    """
+    path = settings.policy_file
     if path is None:
         return Policy()
     if path.suffix in {".yaml", ".yml"}:
@@ -375,7 +380,7 @@ async def run_notify(settings: Settings, stop: asyncio.Event) -> None:
     """Deliver alerts to the configured sinks."""
     from streams.notify import relay, sinks  # noqa: PLC0415
 
-    await relay.run(settings, sinks.sinks_of(settings, policy_of(settings).notify), stop=stop)
+    await relay.run(settings, sinks.sinks_of(settings, written_policy(settings).notify), stop=stop)
 
 
 ROLES: Mapping[str, RunRole] = {

@@ -33,7 +33,7 @@ from streams.kafka.records import events_on, input_record
 from streams.notify.forms import teller
 from streams.notify.sinks import NO_SINK, sinks_of
 from streams.settings import Settings, load_settings
-from streams.wiring import policy_of
+from streams.wiring import written_policy
 
 _EXIT_FAILED = 1
 _TEST_HOLD = timedelta(minutes=5)
@@ -69,7 +69,7 @@ def list_alerts(
     shown = [alert for alert in found.values() if status in {None, alert.status}]
     shown.sort(key=lambda alert: alert.timestamp)
     printed = Printer(output)
-    words = teller(policy_of(settings).notify, settings.http.public_url)
+    words = teller(written_policy(settings).notify, settings.http.public_url)
     if output is not OutputFormat.TABLE:
         columns = [alert_labels.described(said.get(alert.alert_id)) if labels else {} for alert in shown]
         printed.rows(
@@ -225,7 +225,7 @@ async def try_sinks(settings: Settings, alert: AlertChanged, only: str = "") -> 
     Raises:
         ConfigurationError: No such sink is configured.
     """
-    every = sinks_of(settings, NotifyPolicy(runbooks=policy_of(settings).notify.runbooks), hold=_TEST_HOLD)
+    every = sinks_of(settings, NotifyPolicy(runbooks=written_policy(settings).notify.runbooks), hold=_TEST_HOLD)
     sinks = [sink for sink in every if only in ("", sink.name)]
     if not every:
         raise ConfigurationError(NO_SINK)

@@ -14,7 +14,7 @@ from models.wire.envelope import tag_of
 from streams.inference.intake import decode
 from streams.kafka.client import read_to_end
 from streams.settings import Settings
-from streams.wiring import policy_of
+from streams.wiring import written_policy
 
 _TAG, _ERASED = tag_of(AlertLabelled).encode(), tag_of(SessionErased).encode()
 
@@ -61,7 +61,7 @@ async def erased_since(settings: Settings, alerts: Iterable[AlertChanged]) -> se
     by_partition: defaultdict[int, list[AlertChanged]] = defaultdict(list)
     for alert in alerts:
         by_partition[alert.source.partition].append(alert)
-    topic, policy = TURNS.full_name(settings.topic_prefix), policy_of(settings)
+    topic, policy = TURNS.full_name(settings.topic_prefix), written_policy(settings)
     found: set[str] = set()
     for partition, here in by_partition.items():
         async for record in read_to_end(settings.kafka, topic, only=partition):
@@ -91,7 +91,7 @@ async def latest_labels(settings: Settings) -> dict[str, AlertLabelled]:
         StoreUnavailable: Kafka does not answer.
     """
     found: dict[str, AlertLabelled] = {}
-    policy = policy_of(settings)
+    policy = written_policy(settings)
     async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix)):
         for label in labels_in([record], policy):
             found[label.alert_id] = label

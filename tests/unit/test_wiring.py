@@ -8,14 +8,14 @@ import pytest
 from msgspec import structs
 
 from models.errors import ConfigurationError
-from models.events import Role
+from models.events import Harm, Role
 from models.policy import Policy, load_policy
 from models.policy.escalation import CombinationModel
 from models.risk.scorer import RuleScorer
 from streams.inference.onnx_embedder import MiniLmEmbedder
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import load_settings
-from streams.wiring import policy_of, scorer_of
+from streams.wiring import policy_of, scorer_of, written_policy
 from tests.support.data_files import data_file
 from tests.support.fields import assert_fields
 
@@ -57,6 +57,17 @@ def test_a_policy_file_that_names_none_has_the_embedders(tmp_path: Path) -> None
     topics = policy_of(load_settings(policy_file=file)).topics
 
     assert (topics.max_topics, topics.similarity_threshold) == (7, WordLlamaEmbedder.topic_similarity)
+
+
+def test_what_neither_scores_nor_folds_needs_no_scorer(tmp_path: Path) -> None:
+    """Sinks, runbooks and intake are the policy file's, also where the scorer's file is gone."""
+    file = tmp_path / "p.toml"
+    file.write_text('[notify.runbooks]\nfraud = "the desk"\n')
+    settings = load_settings(policy_file=file, scorer={"file": tmp_path / "gone.scorer"})
+
+    assert "the desk" == written_policy(settings).notify.runbooks[Harm.FRAUD]
+    with pytest.raises(ConfigurationError, match=r"gone\.scorer"):
+        policy_of(settings)
 
 
 def test_rules_and_a_policy_that_says_so_judge_by_the_seeds_formulas(tmp_path: Path) -> None:

@@ -174,10 +174,10 @@ def check_tokens(settings: Settings) -> Verdict:
 def check_sinks(settings: Settings) -> Verdict:
     """Check that the sinks of alerts can be reached; nothing is sent."""
     from streams.notify.sinks import sinks_of
-    from streams.wiring import policy_of
+    from streams.wiring import written_policy
 
     notify = settings.notify
-    names = [sink.name for sink in sinks_of(settings, policy_of(settings).notify)]
+    names = [sink.name for sink in sinks_of(settings, written_policy(settings).notify)]
     if not names:
         return ok("none configured: alerts are on the topic only")
     for field, url in notify.addresses.items():
