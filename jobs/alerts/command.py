@@ -12,6 +12,7 @@ from jobs.cli import examples, group
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
 from jobs.shared.sending import send_to_turns
+from jobs.shared.session_app import SessionAppOption
 from models.errors import ConfigurationError, TurntideError
 from models.events import (
     AlertAcknowledged,
@@ -102,20 +103,38 @@ def ack(
     epilog=examples(
         "turntide alerts label 1b4e28ba-… --true --by anna",
         "turntide alerts label 1b4e28ba-… 6fa459ea-… --false --reason 'security homework' --by anna",
+        "turntide alerts label --session order-4711 --app shop --true --reason 'missed: refund fraud'",
     )
 )
 def label(
-    alert_ids: Annotated[list[str], typer.Argument(help="Ids of alerts, as `list` shows them.")],
+    alert_ids: Annotated[
+        list[str] | None, typer.Argument(help="Ids of alerts, as `list` shows them; none with --session.")
+    ] = None,
     *,
     escalating: Annotated[
         bool, typer.Option("--true/--false", help="The session did escalate, or it was a false alarm.")
     ],
+    session: Annotated[
+        str, typer.Option(help="A session instead, as the archive has it: one that escalated without an alert.")
+    ] = "",
+    app_id: SessionAppOption = "",
     reason: Annotated[str, typer.Option(help="Why.")] = "",
     by: Annotated[str, typer.Option(help="Who says so.")] = "",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Say whether alerts were right, also of resolved ones: back-tests measure by it. The latest label counts."""
-    labels = asyncio.run(label_alerts(load_settings(), alert_ids, escalating=escalating, reason=reason, by=by))
+    """Say whether alerts were right, also of resolved ones, or whether a session escalated that raised none.
+
+    Back-tests, calibration and the report measure by it. The latest label counts.
+    """
+    settings, said = load_settings(), {"reason": reason, "by": by}
+    if bool(alert_ids) == bool(session):
+        raise ConfigurationError("name ids of alerts, or one session by --session")
+    if session:
+        made, partition = alert_labels.label_of_session(settings, session, app_id, escalating=escalating, **said)
+        asyncio.run(send_to_turns(settings, [input_record(made, partition)]))
+        labels = [made]
+    else:
+        labels = asyncio.run(label_alerts(settings, alert_ids or [], escalating=escalating, **said))
     rows = [{"alert_id": each.alert_id, "session_id": each.session_id, "escalating": escalating} for each in labels]
     Printer(output).rows("labelled", rows)
 

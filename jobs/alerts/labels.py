@@ -1,4 +1,4 @@
-"""Labels of alerts: whether each was right. Back-tests and calibration measure by them."""
+"""Labels: whether an alert was right, or whether a session escalated that raised none. Back-tests measure by them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from aiokafka.structs import ConsumerRecord
 
+from jobs.shared.session_app import session_meant
 from models.errors import ConfigurationError
 from models.events import AlertChanged, AlertLabelled, SessionErased
 from models.events.topics import TURNS
@@ -49,6 +50,36 @@ def labels_for(
         )
         for alert_id in dict.fromkeys(alert_ids)
     ]
+
+
+def label_of_session(
+    settings: Settings, session_id: str, app_id: str, *, escalating: bool, reason: str, by: str
+) -> tuple[AlertLabelled, int]:
+    """A label of a session itself, whether or not it raised an alert: it names none. With its partition of `turns.v1`.
+
+    Raises:
+        ConfigurationError: The archive has no such session (one that was erased is none), or several apps have one.
+    """
+    from streams.archive.catalog import paths_of, reading
+    from streams.archive.inputs import apps_of, stands_on
+
+    with reading(paths_of(settings)) as lake:
+        session = session_meant(session_id, app_id, apps_of(lake, session_id))
+        partition = stands_on(lake, session)
+    if partition is None:
+        raise ConfigurationError(
+            f"the archive has no session {session_id} of app {session.app_id}: nothing was labelled. `turntide query` "
+            '"FROM sessions" lists them'
+        )
+    return AlertLabelled(
+        session_id=session_id,
+        app_id=session.app_id,
+        timestamp=datetime.now(UTC),
+        alert_id="",
+        escalating=escalating,
+        reason=reason,
+        by=by,
+    ), partition
 
 
 async def erased_since(settings: Settings, alerts: Iterable[AlertChanged]) -> set[str]:

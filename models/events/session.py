@@ -72,10 +72,11 @@ class AlertAcknowledged(Control, frozen=True, kw_only=True, tag="alert_acknowled
 class AlertLabelled(Control, frozen=True, kw_only=True, tag="alert_labelled", gc=False):
     """Somebody says whether an alert was right (the control event `label_alert`): back-tests measure by it.
 
-    It changes nothing in the session, and may come long after its end. The latest label of an alert counts.
+    It changes nothing in the session, and may come long after its end. The latest label of an alert counts; one that
+    names no alert says whether the session escalated, as of one that raised none.
     """
 
-    alert_id: AlertId
+    alert_id: Annotated[str, about("Alert that it is of; empty: the session's.", IDENTIFIER, names="alert")]
     escalating: Annotated[bool, about("True: the session did escalate; false: a false alarm.", BEHAVIOUR)]
     reason: Annotated[str, about("Why, in their words.", CONTENT)] = ""
     by: Annotated[Operator, about("Who says so.")] = ""

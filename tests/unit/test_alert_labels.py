@@ -3,7 +3,9 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,8 @@ from typer.testing import CliRunner
 from jobs.alerts.command import label_alerts
 from jobs.alerts.labels import erased_by, labels_for, labels_in
 from jobs.cli import app
+from jobs.escalation.backtest.contenders import Contender
+from jobs.escalation.backtest.judging import judge
 from models import events
 from models.errors import ConfigurationError
 from models.events.topics import ALERTS, TURNS
@@ -25,7 +29,9 @@ from streams.kafka.producer import Record
 from streams.kafka.records import input_record
 from streams.settings import load_settings
 from tests.support.alert_log import consumed
-from tests.support.lake_records import NOW, PREFIX, alert, buffer_of, turn
+from tests.support.backtest_sessions import log_of, traffic_of
+from tests.support.lake_records import NOW, PREFIX, alert, buffer_of, paths, turn
+from tests.support.zero_embedder import ZeroEmbedder
 
 ALERT = alert("e-1", events.AlertStatus.FIRING)
 JUDGED = events.Escalation(
@@ -168,6 +174,42 @@ def test_the_archive_has_the_latest_label_beside_the_alert_as_raised(writer: Lak
         'SELECT alert_id, session_id, app_id, escalating, reason, "by", labelled_at, fired_at, score, probability, '
         "threshold, model, policy_version, policy_digest FROM alert_labels ORDER BY alert_id",
     )
+
+
+def test_a_session_that_raised_no_alert_is_labelled_where_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On its partition, in its app; the archive has it beside no alert's labels, and back-tests count it as missed."""
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("TURNTIDE_TOPIC_PREFIX", PREFIX)
+    (tmp_path / "archive").mkdir()
+    said = [turn(number) for number in range(3)]
+    sent: list[Record] = []
+
+    async def send(_: object, records: Sequence[Record]) -> None:
+        sent.extend(records)
+
+    monkeypatch.setattr("jobs.alerts.command.send_to_turns", send)
+    with closing(LakeWriter(paths(tmp_path / "archive"))) as writer:
+        writer.land(buffer_of(said, partition=3), now=NOW)
+        unknown = CliRunner().invoke(app, ["alerts", "label", "--session", "s-9", "--true"])
+        both = CliRunner().invoke(app, ["alerts", "label", "a-1", "--session", "s-1", "--true"])
+        labelled = CliRunner().invoke(app, ["alerts", "label", "--session", "s-1", "--true", "--by", "anna"])
+        made = decode_input(sent[0].value, sent[0].key, NOW + timedelta(days=99_999), IntakePolicy())
+        assert isinstance(made, events.AlertLabelled)
+        writer.land(buffer_of([made], partition=3, first=3, expected=3, received=made.timestamp), now=NOW)
+
+        assert [] == ask(writer, "FROM alert_labels")
+        assert [("", True, "anna")] == ask(
+            writer, "SELECT alert_id, escalating, \"by\" FROM controls WHERE type = 'alert_labelled'"
+        )
+    (judging,) = judge(traffic_of(log_of([*said, label("")])), [Contender(Policy())], ZeroEmbedder())
+
+    assert (0, [3]) == (labelled.exit_code, [record.partition for record in sent])
+    assert ("support", "s-1", "", True) == (made.app_id, made.session_id, made.alert_id, made.escalating)
+    assert "no session s-9 of app default" in str(unknown.exception)
+    assert "one session by --session" in str(both.exception)
+    assert [(True, ())] == [(each.escalating, each.alerts) for each in judging.judged()]
 
 
 def test_alerts_have_the_judgement_as_columns(writer: LakeWriter) -> None:

@@ -139,8 +139,8 @@ class Basis(Struct, frozen=True):
 def basis_of(app: str, judged: Sequence[JudgedSession], target: Target, span: timedelta | None) -> Basis:
     """Choose the sessions to learn from.
 
-    For a ratio of false alarms these are the sessions not labelled escalating. Only alerts can be labelled, so of the
-    archive and of live traffic those labelled benign are the ones that have alerted: they alone say nothing of benign
+    For a ratio of false alarms these are the sessions not labelled escalating. Mostly alerts are labelled, so of the
+    archive and of live traffic those labelled benign are those that have alerted: they alone say nothing of benign
     sessions, and those without a label are counted with them. Where all are labelled escalating, all are taken, and
     the threshold is rather too high. For alerts per day they are all sessions.
 
@@ -153,7 +153,7 @@ def basis_of(app: str, judged: Sequence[JudgedSession], target: Target, span: ti
     notes = []
     if unlabelled := sum(each.escalating is None for each in sessions):
         notes.append(
-            f"{unlabelled} of {len(sessions)} sessions have no label and count as benign, since only alerts are "
+            f"{unlabelled} of {len(sessions)} sessions have no label and count as benign, since mostly alerts are "
             "labelled: where some of them escalate there are fewer false alarms; nobody knows the recall"
         )
     if target.false_alarm_ratio is not None:
