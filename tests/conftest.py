@@ -26,6 +26,7 @@ from jobs.shared import broker_config
 from jobs.shared.role_process import environment_of, with_bytecode
 from streams.kafka.producer import Producer
 from streams.settings import Settings, load_settings
+from tests.support.tools import FOLDER
 
 # A busy machine must not fail a property: timings are never asserted. Each run tries the same inputs, so that what
 # passed passes again: `.ci/slow` more of them, and `pytest --hypothesis-profile=searching` others.
@@ -42,8 +43,11 @@ broker_config.PORTS = broker_config.PORTS[_PROCESS::16]
 for _library in ("OMP", "OPENBLAS"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
-# Brokers live for seconds or minutes: what the second compiler costs never pays.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+# Brokers live for seconds or minutes: what the second compiler costs never pays. `.ci/tools` keeps their classes.
+_JAVA = ["-XX:TieredStopAtLevel=1"]
+if (FOLDER / "kafka.aot").exists():
+    _JAVA += ["-XX:+IgnoreUnrecognizedVMOptions", f"-XX:AOTCache={FOLDER / 'kafka.aot'}"]
+os.environ.setdefault("JAVA_TOOL_OPTIONS", " ".join(_JAVA))
 
 # Hundreds of child processes import the same modules; so do the test processes of the next run.
 if sys.dont_write_bytecode:
