@@ -40,7 +40,8 @@ VIEWS = {
 """View → the table that it is of, where it has another name."""
 IDS = {"session_id", "user_id", "app_id"}
 KEPT = {
-    "overview": {"kind", "summarised_by", "unread", "category"},
+    "overview": {"kind", "summarised_by", "unread"},
+    "alerts": {"category"},
     "topics": {"place"},
     "memory": {"layer"},
     "drift": {"mode", "model"},

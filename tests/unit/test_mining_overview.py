@@ -30,7 +30,7 @@ COLUMNS = {
     "right_labels": 0,
     "peak_risk": 0.1,
     "unread": None,
-    "category": None,
+    "categories": None,
 }
 
 
@@ -39,7 +39,7 @@ def sessions(*rows: dict[str, Any]) -> pl.DataFrame:
     plain = {"day": DAY, "app_id": "support", "turns": 4, "user_turns": 2, "json_bytes": 1_000, **COLUMNS}
     return pl.DataFrame(
         [{"session_id": f"s-{n}", "user_id": f"u-{n}", **plain, **row} for n, row in enumerate(rows)],
-        schema_overrides={"peak_risk": pl.Float64, "unread": pl.String},
+        schema_overrides={"peak_risk": pl.Float64, "unread": pl.String, "categories": pl.List(pl.String)},
     )
 
 
@@ -104,7 +104,7 @@ def test_one_critical_session_of_six_is_counted_and_what_is_hidden_is_said() -> 
     """Such a week is not calm: what is about too few is told from what there is nothing to tell of."""
     rows = [{"judgements": 0, "judge_ms": 0}] * 5 + [
         {"judgements": 0, "judge_ms": 0, "peak_risk": 0.9, "mode_rank": 3, "alerts": 2, "critical_alerts": 1}
-        | {"open_alerts": 1, "labels": 1, "hour": 14, "category": "fraud"}
+        | {"open_alerts": 1, "labels": 1, "hour": 14, "categories": ["fraud", "privacy"]}
     ]
     frame = sessions(*rows)
     of_segments = {"summarised_by": str, "summaries": int, "tokens_before": int, "tokens_after": int}
@@ -119,7 +119,7 @@ def test_one_critical_session_of_six_is_counted_and_what_is_hidden_is_said() -> 
 
     counted = ("alerts", "alerting_sessions", "critical_sessions", "open_alerts", "false_alerts", "right_alerts")
     assert [2, 1, 1, 1, 1, 0] == [figures[name].value for name in counted]
-    assert [("fraud", 1)] == found.tables["kinds"].select("category", "sessions").rows()
+    assert [("fraud", 1), ("privacy", 1)] == found.tables["kinds"].select("category", "sessions").rows()
     assert [(9, 5), (14, 1)] == found.tables["hours"].select("hour", "sessions").rows()
     assert pytest.approx(333.3, abs=0.1) == figures["alerts_per_1000_sessions"].value
     assert ("at_risk_ratio", None, True) == (figures["at_risk_ratio"].name, *_told(figures["at_risk_ratio"]))

@@ -124,7 +124,8 @@ def test_evidence_is_what_is_claimed(ready_week: Callable[[str], JobResult]) -> 
     """Each finding's query gives as many sessions, users or rows as the finding says last, or says in sum."""
     found = {name: ready_week(name).section.findings for name in job_names()}
 
-    assert list(job_names()) == [name for name, findings in found.items() if findings]
+    # How good alerts were stands in figures and tables alone.
+    assert {*job_names()} - {"alerts"} == {name for name, findings in found.items() if findings}
     assert [] == [each.finding.title for findings in found.values() for each in findings if not is_so(each)]
 
 

@@ -207,7 +207,7 @@ class Job(NamedTuple):
         return pictures_of(self.name, tables)
 
 
-_JOBS = ("overview", "escalation", "sequences", "topics", "campaigns", "memory", "drift")
+_JOBS = ("overview", "alerts", "escalation", "sequences", "topics", "campaigns", "memory", "drift")
 
 
 def job_names() -> tuple[str, ...]:

@@ -55,7 +55,7 @@ def _sessions(tables: Tables) -> ibis.Table:
     raised = alerts.group_by("session_id").agg(
         alerts=alerts.alert_id.nunique(),
         critical_alerts=(alerts.severity == Severity.CRITICAL.value).cast("int64").sum(),
-        category=alerts.category.nullif(Harm.OTHER.value).max(),
+        categories=alerts.category.nullif(Harm.OTHER.value).collect(distinct=True),
     )
     firing = tables["alerts"].filter(tables["alerts"].status == AlertStatus.FIRING.value)
     unanswered = firing.group_by("session_id").agg(open_alerts=firing.count())
@@ -72,7 +72,7 @@ def _sessions(tables: Tables) -> ibis.Table:
         **{
             name: whole[name].fill_null(0).cast("int64")
             for name in counts
-            if name not in {"session_id", "peak_risk", "category"}
+            if name not in {"session_id", "peak_risk", "categories"}
         }
     )
 
@@ -181,8 +181,10 @@ def unread_languages(sessions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_kind(sessions: pl.DataFrame) -> pl.DataFrame:
-    alerting = sessions.filter(_ALERTING).with_columns(pl.col("category").fill_null(Harm.OTHER.value))
-    return alerting.group_by("category").agg(*COUNTED).sort("sessions", "category", descending=[True, False])
+    """Sessions that alerted, in each kind that their alerts name; `other` where they name none."""
+    each = sessions.filter(_ALERTING).explode("categories").rename({"categories": "category"})
+    each = each.with_columns(pl.col("category").fill_null(Harm.OTHER.value))
+    return each.group_by("category").agg(*COUNTED).sort("sessions", "category", descending=[True, False])
 
 
 def _by_summariser(summaries: pl.DataFrame) -> pl.DataFrame:
@@ -344,4 +346,4 @@ def _changed(
     )
 
 
-JOB = mining_job("overview", version=4, heavy=heavy, find=find)
+JOB = mining_job("overview", version=5, heavy=heavy, find=find)
