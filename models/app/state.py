@@ -64,6 +64,7 @@ class SpaceHead(Struct, array_like=True):
     """Last change of the memory that expires first; None for none, or where none expires."""
     inject: bool | None = None
     """Whether all prompts of the app begin with its memories; None: as the policy says."""
+    since: int = -1
 
 
 _Part = TypeVar("_Part")

@@ -13,7 +13,16 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from models.events.base import CommandResult, Output, RequestedTurn, RequestId, Speaker, key_part
+from models.events.base import (
+    NOT_ASKED,
+    AskedOffset,
+    CommandResult,
+    Output,
+    RequestedTurn,
+    RequestId,
+    Speaker,
+    key_part,
+)
 from models.events.fields import *
 from models.events.user import UserMode
 
@@ -111,6 +120,7 @@ class MemoryProposed(SpaceCommand, frozen=True, kw_only=True, tag="memory_propos
     failure: Failure = ""
     tokens: TokensUsed = 0
     elapsed_ms: ElapsedMs = 0
+    asked_offset: AskedOffset = NOT_ASKED
 
 
 class CompactionDecided(SpaceCommand, frozen=True, kw_only=True, tag="compaction_decided", gc=False):
@@ -125,6 +135,7 @@ class CompactionDecided(SpaceCommand, frozen=True, kw_only=True, tag="compaction
     failure: Failure = ""
     tokens: TokensUsed = 0
     elapsed_ms: ElapsedMs = 0
+    asked_offset: AskedOffset = NOT_ASKED
 
 
 class WorkDue(SpaceCommand, frozen=True, kw_only=True, tag="work_due", gc=False):

@@ -111,6 +111,12 @@ class RequestedTurn(Struct, frozen=True, gc=False):
     content: Annotated[str, about("Text of the turn; a long one is cut.", CONTENT)]
 
 
+NOT_ASKED = -1
+AskedOffset = Annotated[
+    int,
+    about("Offset of the record whose fold asked; -1: nobody did.", OPERATIONAL, unit="offset", ge=-1, le=2**53),
+]
+"""Of an answer: what was asked before its entity was erased, or began anew, is nobody's question any more."""
 RequestId = Annotated[RequestName, Meta(max_length=64)]
 BY_HAND = "admin"
 """What made a memory, or found a fact, that somebody wrote by hand."""

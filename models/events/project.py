@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from models.events.base import Output, RequestId, Speaker, key_part
+from models.events.base import NOT_ASKED, AskedOffset, Output, RequestId, Speaker, key_part
 from models.events.fields import *
 from models.events.project_items import *
 
@@ -73,16 +73,14 @@ class ProjectCommand(Struct, frozen=True, kw_only=True, tag_field="type", gc=Fal
 
 
 class StatementsRead(ProjectCommand, frozen=True, kw_only=True, tag="statements_read", gc=False):
-    """Answer to `StatementsRequested`: what its sentences state. Of a conversation that is gone it changes nothing.
-
-    `timestamp` is the request's, that of the turn: of a conversation that began later it changes nothing either.
-    """
+    """Answer to `StatementsRequested`: what its sentences state. Of a conversation that is gone it changes nothing."""
 
     session_id: Annotated[SessionId, about("Conversation in which it was said.")]
     user_id: Annotated[UserId, about("Who said it.", max_length=256)] = ""
     turn: Annotated[TurnIndex, about("Turn that says so.")]
     statements: Annotated[list[ReadStatement], about("What was found.", CONTENT, max_length=MOST_SENTENCES)]
     read_by: Annotated[str, about("The reader's name.", OPERATIONAL, max_length=256)] = ""
+    asked_offset: AskedOffset = NOT_ASKED
 
 
 class MemoriesAccessed(ProjectCommand, frozen=True, kw_only=True, tag="memories_accessed", gc=False):

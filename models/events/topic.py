@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from models.events.base import Control, Output, Position, RequestedTurn, Speaker
+from models.events.base import NOT_ASKED, AskedOffset, Control, Output, Position, RequestedTurn, Speaker
 from models.events.fields import *
 
 TOPIC_DIMS = 256
@@ -38,6 +38,7 @@ class TopicSummarised(Control, frozen=True, kw_only=True, tag="topic_summarised"
     summary: Summary
     summarised_by: SummarisedBy
     packed: Annotated[int | None, about("As in the request; null: whatever is packed by now.", BEHAVIOUR)] = None
+    asked_offset: AskedOffset = NOT_ASKED
 
 
 class RestoredMessage(Struct, frozen=True, kw_only=True, gc=False):
@@ -195,6 +196,7 @@ class SegmentSummarised(Control, frozen=True, kw_only=True, tag="segment_summari
     summary: Summary
     summarised_by: SummarisedBy
     ended_at: Annotated[UtcTime | None, about("As in the request; null: of whatever segment has this range.")] = None
+    asked_offset: AskedOffset = NOT_ASKED
 
 
 class SegmentCompacted(Output, frozen=True, kw_only=True, tag="segment_compacted"):

@@ -12,7 +12,16 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from models.events.base import CommandResult, Output, RequestedTurn, RequestId, Speaker, key_part
+from models.events.base import (
+    NOT_ASKED,
+    AskedOffset,
+    CommandResult,
+    Output,
+    RequestedTurn,
+    RequestId,
+    Speaker,
+    key_part,
+)
 from models.events.fields import *
 from models.events.topic import TopicsKept, TopicsRecalled
 
@@ -119,6 +128,7 @@ class EpisodeSummarised(UserCommand, frozen=True, kw_only=True, tag="episode_sum
     key_topics: KeyTopics = []
     embedding: Annotated[Embedding, Meta(max_length=4_096)] = []
     embedded_by: EmbeddedBy = ""
+    asked_offset: AskedOffset = NOT_ASKED
 
 
 class FactsExtracted(UserCommand, frozen=True, kw_only=True, tag="facts_extracted", gc=False):
@@ -129,6 +139,7 @@ class FactsExtracted(UserCommand, frozen=True, kw_only=True, tag="facts_extracte
     session_id: Annotated[SessionId, about("Conversation in which it was said; empty for none.")] = ""
     turn: Annotated[TurnIndex, about("Turn that says so; -1 for none.", ge=-1, le=2**53)] = -1
     extracted_by: Annotated[str, about("What found the fact: rules, or the model's name.", OPERATIONAL)] = ""
+    asked_offset: AskedOffset = NOT_ASKED
 
 
 class UserDeed(UserCommand, frozen=True, kw_only=True, tag_field="type", gc=False):

@@ -131,7 +131,7 @@ class MemoryPartitionFold(LogFold[Command]):
         """Fold a command into the entity of a kind that it changes; whether that was all."""
         state = self._state(kind.name, kind.key(arrival.event))
         begun, before = self._seconds(), state.written_bytes
-        outputs, done = FOLDS[kind.name].fold(state, arrival, self._policy)
+        outputs, done = FOLDS[kind.name].take(state, arrival, self._policy)
         self._outputs += outputs
         self._state_bytes += EVENT_HEAD_BYTES + state.written_bytes - before
         if kind is APP:

@@ -29,7 +29,7 @@ from models.project.outputs import ProjectEmission
 from models.project.state import ProjectState
 from models.project.view import ProjectView
 from models.project.work import Work
-from models.state.entity import Folding
+from models.state.entity import Folding, is_late
 
 
 def fold(
@@ -165,6 +165,7 @@ class _ProjectStep:
             case events.MemoriesAccessed():
                 done = self._accessed(event)
             case events.ProjectSessionErased():
+                self._state.head.erased_offset = self._position.offset
                 done = self._work.erase_step(frozenset(event.session_ids))
             case events.ConsolidationAsked():
                 self._upkeep.asked(event)
@@ -196,12 +197,9 @@ class _ProjectStep:
         self._talk.release()
 
     def _read(self, answer: events.StatementsRead) -> None:
-        """What a second reader found counts as long as its conversation is there: an erased one says nothing.
-
-        One of the same id that began after the turn is another: the session went on after its erasure.
-        """
+        """What a second reader found counts as long as its conversation is there, and no session was erased since."""
         conversation = self._state.conversation(answer.session_id)
-        if conversation is None or conversation.head.conversation.started_at > answer.timestamp:
+        if conversation is None or is_late(answer, self._state.head.erased_offset):
             return
         if said := self._learning.read_second(answer):
             self._talk.name(conversation, said, [])

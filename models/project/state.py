@@ -92,6 +92,9 @@ class ProjectHead(Struct, array_like=True):
     """Of a record of accesses that takes more than one write: the last id that is counted."""
     consolidated: ConsolidationFigures | None = None
     """What the last consolidation came to."""
+    since: int = -1
+    erased_offset: int = -1
+    """Offset of the last record that erased a session: what was asked before may tell of it."""
 
     @property
     def items(self) -> int:

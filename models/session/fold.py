@@ -33,7 +33,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final, Literal
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from models.events import (
     AlertAcknowledged,
@@ -45,6 +45,7 @@ from models.events import (
     SessionEnded,
     SessionErased,
     TopicControl,
+    TopicsRecalled,
     Turn,
     TurnCorrected,
     TurnNumbered,
@@ -66,7 +67,7 @@ from models.session.topics.controls import Moment, take_control
 from models.session.topics.conversation_topics import CountedMessage
 from models.session.topics.matching import topic_vector
 from models.state.buffer import BufferedTurn, encode_turn
-from models.state.entity import Emission, same_fields
+from models.state.entity import Emission, is_late, same_fields
 from models.text.summary import sentences_in
 from models.wire.arrival import SessionInput, SessionTimedOut
 
@@ -102,7 +103,7 @@ def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tupl
     outputs: list[OutputEvent] = []
     if (head := _open_head(state, item)) is not None:
         head.offset = item.position.offset
-        if not isinstance(item.event, AlertLabelled):
+        if not (isinstance(item.event, AlertLabelled) or _of_earlier_life(head, item.event)):
             outputs = _SessionStep(state, head, item, policy, item.event.timestamp).take(item.event)
     return state, outputs
 
@@ -167,6 +168,7 @@ def _open_head(state: SessionState, item: SessionInput) -> Open | None:
             app_id=event.app_id,
             messages=head.messages,
             counts_from=max(head.counts_from, item.first_turn),
+            since=item.position.offset,
         )
         state.become(fresh)
         return fresh
@@ -174,6 +176,13 @@ def _open_head(state: SessionState, item: SessionInput) -> Open | None:
         head.offset = item.position.offset
         head.late_turns += isinstance(event, Turn)
     return None
+
+
+def _of_earlier_life(head: Open, event: Struct) -> bool:
+    """Whether it answers, or brings back, what was said before the session opened: that may be erased."""
+    if isinstance(event, TopicsRecalled):
+        return event.source.offset < head.since
+    return is_late(event, head.since)
 
 
 def _time_out(state: SessionState, event: SessionTimedOut, item: SessionInput, policy: Policy) -> list[OutputEvent]:

@@ -133,6 +133,8 @@ class Open(Prefix, array_like=True):
     """Language to the user turns that have no risk, as the scorer does not read it."""
     harms: list[int] = []
     """What is known of the kind of harm (`risk.harm`); empty while no turn stood out."""
+    since: int = -1
+    """Offset of the turn with which it opened: an answer to what was asked before is of an earlier life."""
 
     @property
     def mean_risk(self) -> float:

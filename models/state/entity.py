@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from models.errors import RecoveryFailed
-from models.events.base import Output, OutputFields, Position
+from models.events.base import NOT_ASKED, Output, OutputFields, Position
 from models.events.ids import event_id
 from models.policy import Policy
 from models.state.parts import Parts
@@ -56,6 +56,8 @@ class Head(Protocol):
 
     app_id: str
     """Empty while nothing is known."""
+    since: int
+    """Offset of the record with which it began, or began anew after its erasure; −1: not known."""
 
 
 _Head = TypeVar("_Head", bound=Head)
@@ -219,6 +221,25 @@ class Folding(NamedTuple):
     state: type[EntityState[Any]]
     fold: Callable[[Any, Any, Policy], tuple[Sequence[Any], bool]]
     remind: Callable[[DueEntity, datetime], Struct] | None = None
+
+    def take(self, state: EntityState[Any], command: Any, policy: Policy) -> tuple[Sequence[Any], bool]:
+        """Fold a command, or a step of it, but for an answer to what an entity asked that is no more."""
+        known, offset = state.known, command.position.offset
+        if is_late(command.event, state.head.since if known else offset):
+            return [], True
+        outputs, done = self.fold(state, command, policy)
+        if state.known and not known:
+            state.head.since = offset
+        return outputs, done
+
+
+def is_late(event: Struct, since: int) -> bool:
+    """Whether it answers what was asked before a record: the question may tell of what is erased by now.
+
+    What nobody asked for, and what a release before 0.3 answered, is not late.
+    """
+    asked: int = getattr(event, "asked_offset", NOT_ASKED)
+    return NOT_ASKED < asked < since
 
 
 @cache

@@ -14,7 +14,8 @@ same in the stream and in replay.
 
 What is erased leaves no trace here: of a user nothing at all, of a session neither its turns nor what they said. Its
 places in the short-term tier stay empty, so that ranges of episodes stay right; an episode that waits for an answer
-with such a turn is made here of the others at once, and the answer is nobody's. What nobody knows is not erased.
+with such a turn is made here of the others at once, and the answer is nobody's. Nor is what was asked before of facts
+taken, as it may tell of the session. What nobody knows is not erased.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from typing import Final
 from models import events
 from models.language.facts.extraction import extract
 from models.policy import Policy
-from models.state.entity import Emission, Folding, same_fields
+from models.state.entity import Emission, Folding, is_late, same_fields
 from models.text.language import ENGLISH
 from models.text.summary import EXTRACTIVE, Passage, Summary, summarise
 from models.text.words import estimate_tokens
@@ -159,6 +160,8 @@ class _UserStep(Emission[events.UserOutput]):
 
     def extracted(self, answer: events.FactsExtracted) -> None:
         """Take what a slower extractor found, or somebody knows."""
+        if is_late(answer, self._head.erased_offset):
+            return
         by = answer.extracted_by[: events.NAME_CHARS]
         said = FactProvenance(answer.timestamp, answer.session_id[: events.NAME_CHARS], answer.turn, by)
         changes = self._state.facts.take(answer.facts, answer.retractions, said)
@@ -205,6 +208,7 @@ class _UserStep(Emission[events.UserOutput]):
     def session_erased(self, erased: events.UserSessionErased) -> None:
         """Let go of a session's turns, of what they said, and of answers that could bring them back."""
         state, session_id = self._state, erased.session_id
+        self._head.erased_offset = self._position.offset
         concerned = [place for place in self._head.waiting if session_id in state.sessions(*place)]
         state.erase_turns(session_id)
         for place in concerned:

@@ -60,6 +60,9 @@ class UserHead(Struct, array_like=True):
     """Of the user's last turn."""
     unsupported_turns: int = 0
     """User turns that no facts were read of, as no rule and no model reads their language."""
+    since: int = -1
+    erased_offset: int = -1
+    """Offset of the last record that erased a session: what was asked before may tell of it."""
 
     @property
     def compressed(self) -> int:

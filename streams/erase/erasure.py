@@ -2,7 +2,8 @@
 
 1. Find out whose sessions, users, spaces and projects are concerned, from archive, logs and state.
 2. Sessions: write `SessionErased`, wait until the sessions role has folded it.
-3. Users, spaces and projects: wait until no answer is under way, write what erases them, wait for the memory role.
+3. Users, spaces and projects: write what erases them, wait until it is folded and no answer is under way: to what was
+   asked before, the folds take none.
 4. Null records for what compacted topics still have.
 5. Vectors: wait until the index has read everything, have it remove the subject's points.
 6. Archive: wait until it has everything, then remove the subject's rows and their bytes.
@@ -83,7 +84,13 @@ from streams.kafka.topics import existing_topics
 
 log = structlog.get_logger(__name__)
 
-_ANSWERED = (("memory", COMMANDS), ("enrich", REQUESTS), ("memory", COMMANDS))
+_ANSWERED = (
+    ("memory", COMMANDS),
+    ("judge", JUDGEMENTS),
+    ("enrich", REQUESTS),
+    ("sessions", TURNS),
+    ("memory", COMMANDS),
+)
 
 
 class Erasure:
@@ -231,20 +238,19 @@ class Erasure:
         if self._anything:  # else every further erasure of a session would leave a trace for the next one to find
             self._step("sessions")
             await self._send_events(TURNS, of_sessions(self._request, self._concerned, datetime.now(UTC)))
-            # An answer under way would name the session once more, behind its end.
-            await self._all_read(("sessions", TURNS), ("judge", JUDGEMENTS), ("enrich", REQUESTS), ("sessions", TURNS))
+            await self._all_read(("sessions", TURNS))
         # At once: a session that goes on is a new one.
         self._sessions_until = await self._logs.ends(SESSION_STATE)
 
     async def _forget_users(self) -> None:
-        """Answers under way must not bring anything back: all that was asked is answered and folded before."""
+        """At once: what a user still has would come into a session that goes on."""
         self._step("users")
-        await self._all_read(*_ANSWERED)
+        await self._all_read(("memory", COMMANDS))
         # Known to the state by now, though no log may tell of them any more.
         self._concerned.known(entities_in(await self._look(MEMORY_STATE)), self._subject)
         await self._follow(PROJECTS)  # likewise: what was said a moment ago may have come into another project
         await self._send_events(COMMANDS, of_users(self._request, self._concerned, self._subject, datetime.now(UTC)))
-        await self._all_read(*_ANSWERED)  # what was asked meanwhile: such an answer is of no use, but must be counted
+        await self._all_read(*_ANSWERED)  # an answer under way is of no use, but it names them: it must be counted
         forgotten = {**await self._logs.ends(MEMORY_STATE), **self._sessions_until}
         for topic in TYING:
             await self._follow(topic)

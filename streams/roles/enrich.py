@@ -46,8 +46,9 @@ class EnrichRole(AnsweringRole[Request, Reply]):
         self._answerers = answerers
 
     async def answer(self, asked: ReceivedRequest[Request]) -> Reply | None:
-        """By whoever answers its kind."""
-        return await self._answerers[type(asked.request)](asked.request)
+        """By whoever answers its kind; the answer says which record's fold asked."""
+        reply = await self._answerers[type(asked.request)](asked.request)
+        return reply and structs.replace(reply, asked_offset=asked.request.source.offset)
 
     async def completed(self, answers: Sequence[_Answered]) -> Sequence[_Answered]:
         """Episodes with their embeddings."""

@@ -43,7 +43,8 @@ class Log:
         """Let something happen; after the erasure its session is silent, but for what comes again or late."""
         kind, pick, where, minutes = step
         self.now += timedelta(minutes=minutes)
-        session = f"s{where}" if self.counted_before is None or where != 1 else "s2"
+        late = self.counted_before is not None and kind in {"learn", "forget"}
+        session = f"s{where}" if self.counted_before is None or where != 1 or late else "s2"
         word = CANARY if session == GONE else f"Boat{pick}"
         match kind:
             case "say":
@@ -69,6 +70,7 @@ class Log:
         if of_it:
             at = of_it[-1].timestamp
             said = {"app_id": "a", "user_id": "u", "timestamp": at, "session_id": session}
+            said["asked_offset"] = self.events.index(of_it[-1])
             self.events.append(events.FactsExtracted(facts=list(facts), retractions=list(retractions), **said))  # type: ignore[arg-type]
 
     def erase(self) -> int:

@@ -74,7 +74,7 @@ class MemoryDriver(EntityDriver):
         command = Command(event, Position("commands", 5, self.offset), self.now)
         outputs, done = list[Any](), False
         while not done:
-            step, done = self._folding.fold(self.state, command, self.policy)
+            step, done = self._folding.take(self.state, command, self.policy)
             outputs += step
         self.offset += 1
         self.outputs += outputs

@@ -46,6 +46,7 @@ class Head(Struct, array_like=True):
     app_id: str = ""
     seen: dict[int, int] = field(default_factory=dict)
     greetings: dict[str, int] = field(default_factory=dict)
+    since: int = -1
 
 
 class Greetings(EntityState[Head]):

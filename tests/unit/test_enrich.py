@@ -180,6 +180,17 @@ async def written(log: AnsweringLog, count: int) -> None:
             await asyncio.sleep(0)
 
 
+async def test_every_answer_names_the_record_that_asked(role: Callable[[Answerers], EnrichRole]) -> None:
+    """By it a fold knows an answer to a question from before an erasure."""
+    for request in (EPISODE, facts(), MEMORY, COMPACTION, SEGMENT, STATEMENTS, TOPIC):
+        asked = msgspec.structs.replace(request, source=events.Position("commands.v1", 0, 9))
+        record: Any = None
+        reply = await role(table()).answer(answering.ReceivedRequest(asked, record))
+
+        assert reply is not None
+        assert reply.asked_offset == 9
+
+
 @pytest.mark.behaviour("user-06")
 async def test_a_slow_answer_holds_up_its_own_user_only(
     log: AnsweringLog, role: Callable[[Answerers], EnrichRole]

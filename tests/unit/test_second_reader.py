@@ -19,7 +19,9 @@ SILENT = "Calling it: two nodes."
 def answered(project: Project, *, confidence: float = 0.8, session: str = "s0") -> StatementsRead:
     """The reader's answer for the first message."""
     said = ReadStatement(content=SILENT, memory_type=MemoryType.DECISION, confidence=confidence)
-    return StatementsRead(**project.ids, timestamp=project.now, session_id=session, turn=0, statements=[said])
+    asked = project.of(StatementsRequested)[0].source.offset
+    of = {"timestamp": project.now, "session_id": session, "asked_offset": asked}
+    return StatementsRead(**project.ids, turn=0, statements=[said], **of)
 
 
 def test_it_is_asked_for_sentences_in_which_rules_find_nothing() -> None:
@@ -74,7 +76,7 @@ def test_an_answer_for_an_erased_session_brings_nothing_back() -> None:
 
 
 def test_an_answer_from_before_the_erasure_brings_nothing_back_where_the_session_goes_on() -> None:
-    """A conversation of the same id that began later is another one; what is asked of it is answered."""
+    """The conversation is another one now, of the same id; what is asked of it is answered."""
     project = Project(long_term=ASKING)
     project.say(SILENT)
     before = answered(project)
@@ -85,7 +87,7 @@ def test_an_answer_from_before_the_erasure_brings_nothing_back_where_the_session
 
     assert {} == project.items("memory")
 
-    project.put(structs.replace(before, timestamp=asked.timestamp))
+    project.put(structs.replace(before, asked_offset=asked.source.offset))
 
     assert ["Calling it: two nodes"] == [each.content for each in project.items("memory").values()]
 
