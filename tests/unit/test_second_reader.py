@@ -1,6 +1,7 @@
 """The second reader of statements: what it is asked, what its answers come to, and what it makes of its weights."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +21,8 @@ def answered(project: Project, *, confidence: float = 0.8, session: str = "s0") 
     """The reader's answer for the first message."""
     said = ReadStatement(content=SILENT, memory_type=MemoryType.DECISION, confidence=confidence)
     asked = project.of(StatementsRequested)[0].source.offset
-    of = {"timestamp": project.now, "session_id": session, "asked_offset": asked}
-    return StatementsRead(**project.ids, turn=0, statements=[said], **of)
+    of: dict[str, Any] = {**project.ids, "session_id": session, "asked_offset": asked}
+    return StatementsRead(timestamp=project.now, turn=0, statements=[said], **of)
 
 
 def test_it_is_asked_for_sentences_in_which_rules_find_nothing() -> None:
