@@ -25,10 +25,16 @@ def teller(policy: NotifyPolicy, public_url: str = "") -> Tell:
 
 def session_link(alert: AlertChanged, public_url: str) -> str:
     """Address of the session on the live page, at its worst turn; empty without a base, and of an erased session."""
-    if not public_url or alert.cause == "erased":
+    if alert.cause == "erased":
         return ""
-    session, app = quote(alert.session_id, safe=""), quote(alert.app_id, safe="")
-    turn = worst_turn(alert)
+    return link_to(alert.app_id, alert.session_id, worst_turn(alert), public_url)
+
+
+def link_to(app_id: str, session_id: str, turn: int | None, public_url: str) -> str:
+    """Address of a session on the live page, at a turn; empty without a base."""
+    if not public_url:
+        return ""
+    session, app = quote(session_id, safe=""), quote(app_id, safe="")
     return f"{public_url.rstrip('/')}{LIVE_PAGE}#/session/{session}?app={app}" + (
         "" if turn is None else f"&turn={turn}"
     )

@@ -1,0 +1,236 @@
+"""`turntide alerts review`: whose label would teach most, and labels as lines that training reads.
+
+Two readings of a session that are far apart, and a probability at the threshold, are where the model knows least
+(sampling by disagreement and by uncertainty, Settles 2009); where both agree that all is calm a label says little.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from jobs.cli import with_examples
+from jobs.escalation.backtest.command import AppOption, SinceOption
+from jobs.shared.options import OutputOption
+from jobs.shared.output import OutputFormat, Printer
+from models.errors import StoreUnavailable
+from models.events.ids import named_id
+from models.policy import ModePolicy
+from streams.settings import load_settings
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from jobs.shared.dialogues import LabelledDialogue
+
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST_NAME = 256
+_DIGITS = 4
+"""Of a gap: what is nearer together counts as equal."""
+_SHOWN = ("why", "app_id", "session_id", "turn", "alert_id")
+_DOUBTFUL = """
+WITH labelled AS (SELECT DISTINCT app_id, session_id FROM controls WHERE type = 'alert_labelled'),
+raised AS (
+  SELECT app_id, session_id, alert_id, turn, category, score, kafka_offset
+  FROM alert_changes
+  QUALIFY row_number() OVER (PARTITION BY app_id, session_id, alert_id ORDER BY kafka_partition, kafka_offset) = 1
+),
+judged AS (
+  SELECT session_id, alert_id, probability AS judge
+  FROM controls
+  WHERE type = 'turns_judged' AND probability IS NOT NULL
+  QUALIFY row_number() OVER (PARTITION BY session_id, alert_id ORDER BY kafka_offset DESC) = 1
+),
+highest AS (
+  SELECT app_id, session_id, max(score) AS score, arg_max(turn, score ORDER BY turn) AS turn
+  FROM risk_points GROUP BY app_id, session_id
+),
+begun AS (SELECT app_id, session_id, min(timestamp) AS begun_at FROM turns GROUP BY app_id, session_id)
+SELECT h.app_id, h.session_id, coalesce(r.alert_id, '') AS alert_id, coalesce(r.turn, h.turn) AS turn,
+  coalesce(r.category, '') AS category, coalesce(r.score, h.score) AS score, j.judge
+FROM highest h
+JOIN begun b USING (app_id, session_id)
+LEFT JOIN raised r USING (app_id, session_id)
+LEFT JOIN judged j ON j.session_id = r.session_id AND j.alert_id = r.alert_id
+WHERE NOT EXISTS (FROM labelled l WHERE l.session_id = h.session_id AND l.app_id IN ('', h.app_id))
+  AND b.begun_at >= ?
+ORDER BY h.app_id, h.session_id, alert_id
+"""
+_LABELLED = """
+WITH said AS (
+  SELECT app_id, session_id, escalating FROM controls WHERE type = 'alert_labelled'
+  QUALIFY row_number() OVER (PARTITION BY app_id, session_id, alert_id ORDER BY kafka_offset DESC) = 1
+),
+labelled AS (SELECT app_id, session_id, bool_or(escalating) AS escalating FROM said GROUP BY app_id, session_id)
+SELECT t.app_id, t.session_id, l.escalating, t.turn, t.role, t.content
+FROM labelled l JOIN turns t ON t.session_id = l.session_id AND l.app_id IN ('', t.app_id)
+QUALIFY min(t.timestamp) OVER (PARTITION BY t.app_id, t.session_id) >= ?
+ORDER BY t.app_id, t.session_id, t.turn
+"""
+
+
+class Doubtful(Struct, frozen=True, kw_only=True):
+    """A session that nobody has labelled, with the alert that it raised, if any.
+
+    Attributes:
+        alert_id: Empty where none was raised.
+        turn: At which the alert was raised, or the score was highest.
+        category: Of the alert.
+        score: When the alert was raised, or the highest: with a model the probability.
+        threshold: Score from which the app's sessions alert.
+        judge: What the slower judge made of the alert's turns, 0-1; None: none was asked, or none answered.
+    """
+
+    app_id: str
+    session_id: str
+    alert_id: str
+    turn: int
+    category: str
+    score: float
+    threshold: float
+    judge: float | None
+
+    @property
+    def gap(self) -> float:
+        """How far the two readings are apart; without a judge, how far the score is from the threshold."""
+        return round(abs(self.score - (self.threshold if self.judge is None else self.judge)), _DIGITS)
+
+    @property
+    def why(self) -> str:
+        """Why it is asked of."""
+        if self.judge is not None:
+            return f"{self.gap:.2f} apart: alert {self.score:.2f}, judge {self.judge:.2f}"
+        return f"{self.gap:.2f} {'above' if self.score >= self.threshold else 'below'} the threshold"
+
+
+def queue(found: Sequence[Doubtful]) -> list[Doubtful]:
+    """In the order in which they are to be read: by turns the widest disagreement and the one nearest the threshold.
+
+    The same sessions give the same order: equal ones go by app, session and alert.
+    """
+
+    def in_order(each: Doubtful) -> tuple[float, str, str, str]:
+        return (each.gap if each.judge is None else -each.gap, each.app_id, each.session_id, each.alert_id)
+
+    apart = sorted((each for each in found if each.judge is not None), key=in_order)
+    near = sorted((each for each in found if each.judge is None), key=in_order)
+    return [each for each in chain.from_iterable(zip_longest(apart, near)) if each is not None]
+
+
+def doubtful(
+    lake: duckdb.DuckDBPyConnection, modes: ModePolicy, *, apps: Sequence[str], since: datetime
+) -> list[Doubtful]:
+    """Scored sessions that nobody has labelled, of these apps or of all, in the order of `queue`."""
+    from streams.archive.inputs import rows_of
+
+    return queue(
+        [
+            Doubtful(**row, threshold=modes.thresholds(row["app_id"])[1].enter)
+            for row in rows_of(lake, _DOUBTFUL, [since])
+            if not apps or row["app_id"] in apps
+        ]
+    )
+
+
+def training_lines(
+    lake: duckdb.DuckDBPyConnection, *, apps: Sequence[str], since: datetime
+) -> Iterator[LabelledDialogue]:
+    """Labelled sessions as `turntide lab train scorer` and `alerts backtest --data` read them.
+
+    One is escalating if any of its labels says so. Its source is its app, with a side of its own for each label, so
+    that training takes an app's manner for neither. Turns without words, and sessions without a user's, are left out.
+    """
+    from jobs.shared.dialogues import DialogueTurn, LabelledDialogue
+    from models.events import Role
+    from streams.archive.inputs import rows_of
+
+    sessions: defaultdict[tuple[str, str, bool], list[Any]] = defaultdict(list)
+    for row in rows_of(lake, _LABELLED, [since]):
+        if row["content"] and (not apps or row["app_id"] in apps):
+            said = DialogueTurn(Role(row["role"]), row["content"], row["turn"])
+            sessions[row["app_id"], row["session_id"], row["escalating"]].append(said)
+    for (app, session, escalating), turns in sessions.items():
+        if any(said.role is Role.USER for said in turns):
+            name, side = _name(app, session), "attack" if escalating else "benign"
+            yield LabelledDialogue(name, f"{app}_{side}", "escalating" if escalating else "benign", turns)
+
+
+def _name(app: str, session: str) -> str:
+    named = f"{app}/{session}"
+    return named if len(named) <= _LONGEST_NAME else named_id(app, session)
+
+
+@with_examples(
+    "turntide alerts review",
+    "turntide alerts review --app shop --since 2026-03-01 --limit 50 --output json",
+    "turntide alerts review --export mine.jsonl",
+    "turntide lab train scorer --data mine.jsonl --to mine.scorer --any-licence",
+)
+def review(
+    *,
+    app: AppOption = None,
+    since: SinceOption = None,
+    limit: Annotated[int, typer.Option(min=1, help="Sessions and alerts to list at most.")] = 20,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Write the labelled sessions instead, with their text: JSON lines for training."),
+    ] = None,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """List the sessions and alerts that most need a label: readers disagree, or the score is near the threshold.
+
+    By turns the alert of which the slower judge thinks most otherwise, and the session, alerting or not, whose score
+    is nearest the threshold; none that has a label. `turntide alerts label` answers. No text is shown: the live page
+    has it.
+
+    --export writes what is labelled as lines that `turntide lab train scorer --data` and `turntide alerts backtest
+    --data` read. They hold what people said: an erasure does not reach them.
+    """
+    from jobs.escalation.backtest.traffic import in_utc, require_folder
+    from streams.archive.catalog import paths_of, reading
+    from streams.notify.forms import link_to
+    from streams.wiring import written_policy
+
+    settings, printed = load_settings(), Printer(output)
+    asked: dict[str, Any] = {"apps": app or (), "since": in_utc(since) or _BEGINNING}
+    if export is not None:
+        require_folder(export)
+        with reading(paths_of(settings)) as lake:
+            lines = list(training_lines(lake, **asked))
+        _write(export, lines)
+        escalating = sum(each.escalating for each in lines)
+        printed.record({"file": str(export), "escalating": escalating, "benign": len(lines) - escalating})
+        return
+    with reading(paths_of(settings)) as lake:
+        found = doubtful(lake, written_policy(settings).modes, **asked)
+    base = settings.http.public_url
+    rows = [
+        {"why": each.why}
+        | msgspec.structs.asdict(each)
+        | {"link": link_to(each.app_id, each.session_id, each.turn, base)}
+        for each in found[:limit]
+    ]
+    if output is OutputFormat.TABLE:
+        rows = [{name: row[name] for name in (*_SHOWN, *(["link"] if base else []))} for row in rows]
+    printed.rows("to review", rows)
+    printed.message(
+        f"{len(rows)} of {len(found)} without a label; `turntide alerts label ALERT --true` or `--false` answers, of a "
+        "session without an alert `turntide alerts label --session ID --app APP`"
+    )
+
+
+def _write(file: Path, lines: Sequence[LabelledDialogue]) -> None:
+    from jobs.shared.pictures import write_whole
+
+    try:
+        write_whole(file, b"".join(msgspec.json.encode(each) + b"\n" for each in lines))
+    except OSError as error:
+        raise StoreUnavailable(f"cannot write {file}: {error.strerror}") from None
