@@ -20,7 +20,14 @@ from models.events.topic import *
 from models.events.user import *
 
 SessionControl = (
-    SessionEnded | AlertAcknowledged | AlertLabelled | TurnCorrected | TurnsJudged | SegmentSummarised | TopicControl
+    SessionEnded
+    | AlertAcknowledged
+    | AlertTriaged
+    | AlertLabelled
+    | TurnCorrected
+    | TurnsJudged
+    | SegmentSummarised
+    | TopicControl
 )
 ControlEvent = SessionControl | SessionErased | ClockTicked
 InputEvent = Turn | UnnumberedTurn | SessionEnded | SessionErased | SessionControl | ClockTicked

@@ -69,6 +69,20 @@ class AlertAcknowledged(Control, frozen=True, kw_only=True, tag="alert_acknowled
     note: Annotated[str, about("Remark of whoever acknowledged.", CONTENT)] = ""
 
 
+class AlertTriaged(Control, frozen=True, kw_only=True, tag="alert_triaged", gc=False):
+    """Somebody says who looks after an alert, until when it may rest, or which other it repeats; null: as it was.
+
+    It shows no life of the session and moves no clock. Of a resolved alert it changes nothing, but its note is kept.
+    """
+
+    alert_id: AlertId
+    assignee: Annotated[Operator | None, about("Who looks after it; empty: nobody.")] = None
+    snoozed_until: Annotated[UtcTime | None, about("Not told again before, unless worse; past: told now.")] = None
+    duplicate_of: Annotated[AlertId | None, about("Alert of the app that it repeats; empty: of none.")] = None
+    note: Annotated[str, about("Remark.", CONTENT)] = ""
+    by: Annotated[Operator, about("Who says so.")] = ""
+
+
 class AlertLabelled(Control, frozen=True, kw_only=True, tag="alert_labelled", gc=False):
     """Somebody says whether an alert was right (the control event `label_alert`): back-tests measure by it.
 
@@ -293,8 +307,12 @@ class Harm(StrEnum):
     OTHER = "other"
 
 
+AlertNews = Literal["raised", "worsened", "renotified", "woken", "judged", "resolved", "erased"]
+AlertCause = Literal[AlertNews, "acknowledged", "assigned", "noted", "snoozed", "duplicate"]
+
+
 class AlertChanged(Output, frozen=True, kw_only=True, tag="alert_changed"):
-    """An alert fired, was repeated, acknowledged, made worse or resolved.
+    """An alert fired, was repeated, acknowledged, triaged, made worse or resolved.
 
     `alert_id` names the alert through its life, `id` this change of it; `fingerprint` groups alerts of the
     same session and kind over time.
@@ -305,8 +323,7 @@ class AlertChanged(Output, frozen=True, kw_only=True, tag="alert_changed"):
     status: Annotated[AlertStatus, about("Firing, acknowledged or resolved.", BEHAVIOUR)]
     severity: Annotated[Severity, about("How urgent.", BEHAVIOUR)]
     cause: Annotated[
-        Literal["raised", "worsened", "renotified", "acknowledged", "judged", "resolved", "erased"],
-        about("What happened to the alert.", BEHAVIOUR),
+        AlertCause, about("What happened; `woken`: its snooze is over, or it is no duplicate any more.", BEHAVIOUR)
     ]
     reason: Annotated[str, about("Why, in one sentence, without any turn's text.", BEHAVIOUR)]
     score: Score
@@ -325,6 +342,15 @@ class AlertChanged(Output, frozen=True, kw_only=True, tag="alert_changed"):
     category: Annotated[Harm, about("Kind of harm that its turns are about; `other`: none is clear.", BEHAVIOUR)] = (
         Harm.OTHER
     )
+    assignee: Annotated[Operator, about("Who looks after it; empty: nobody.")] = ""
+    snoozed_until: Annotated[UtcTime | None, about("Not told again before, unless it grows worse.")] = None
+    duplicate_of: Annotated[AlertId, about("Alert that it repeats; empty: of none.")] = ""
+    by: Annotated[Operator, about("Who acknowledged or triaged it, of a change that somebody made.")] = ""
+
+    @property
+    def is_silenced(self) -> bool:
+        """Whether nobody is to be called by it: it is snoozed, or a duplicate, and not over."""
+        return self.status is not AlertStatus.RESOLVED and bool(self.snoozed_until or self.duplicate_of)
 
 
 class JudgedTurn(Struct, frozen=True, gc=False):

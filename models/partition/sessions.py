@@ -8,7 +8,8 @@ moves it to the broker's time of that record. A session's time-out fires at the 
 its deadline, the nearest deadline first. A record opens one session at most and closes up to `MAX_TIMEOUTS_PER_RECORD`
 (fewer if they are large), so that closing keeps pace; after a jump of the clock the rest follow at the next records.
 An erasure comes before all that is due at its record, and moves no clock: it is of today, whenever the turns were.
-Nor does the label of an alert, or the correction of a turn.
+Nor does the label or the triage of an alert, or the correction of a turn. Snoozes that are over come after the
+time-outs: an alert whose session closes is told once.
 
 Bounds: beyond `partition.open_sessions` the session that is silent longest is closed early (its episode says
 `evicted`); beyond `partition.closed_sessions` the session that closed longest ago is forgotten early. Its late turn
@@ -34,6 +35,7 @@ from models.partition.log_fold import PARTITION_ENTITY, LogFold, Parts
 from models.policy import Policy
 from models.session.bounds import CLOSINGS_STATE_BYTES, Footprint, fitting_dead_letter
 from models.session.fold import SessionState, fold, read_due
+from models.session.state import Due
 from models.state.deadlines import Deadlines
 from models.state.entity import record_bytes
 from models.text.words import utf8_bytes
@@ -78,15 +80,14 @@ class PartitionFold(LogFold[DecodedArrival]):
         self._first_turns = FirstNumbers(own)
         self._open = Deadlines()
         self._closed = Deadlines()
+        self._snoozed = Deadlines()
         self._alarmed: dict[str, events.Mode] = {}
         """Open sessions that are not calm, which are few."""
         self._known_apps: Counter[str] = Counter()
         """App → sessions of it that are known."""
         for key, parts in entities.items():
             if key != PARTITION_ENTITY:
-                deadline, closed, mode = read_due(parts["head"])
-                self._schedule(key, deadline, closed)
-                self._note_mode(key, mode)
+                self._note(key, read_due(parts["head"]))
         self._warm: dict[str, SessionState] = {}
 
     @property
@@ -116,8 +117,9 @@ class PartitionFold(LogFold[DecodedArrival]):
         return len(self._closed)
 
     def next_deadline(self) -> datetime | None:
-        """When something is due though nothing arrives: a time-out or an app's window."""
-        firsts = [first[0] for first in (self._open.first(), self._closed.first()) if first is not None]
+        """When something is due though nothing arrives: a time-out, the end of a snooze or an app's window."""
+        due = (self._open.first(), self._closed.first(), self._snoozed.first())
+        firsts = [first[0] for first in due if first is not None]
         closes = self._apps.next_close()
         return min(firsts if closes is None else [*firsts, closes], default=None)
 
@@ -135,16 +137,10 @@ class PartitionFold(LogFold[DecodedArrival]):
                 self._apply(key, self._state(key), SessionInput(event, arrival.position, self.watermark))
             self._erased += 1
             return True
-        if not isinstance(event, events.AlertLabelled | events.TurnCorrected):
+        if not isinstance(event, events.AlertLabelled | events.AlertTriaged | events.TurnCorrected):
             time = arrival.appended_at if isinstance(event, events.ClockTicked) else event.timestamp
             self._clock.watermark = max(self._clock.watermark, time - self._policy.partition.watermark_lateness)
-        watermark, policy = self._clock.watermark, self._policy.partition
-        if self._open.may_be_due(watermark) or len(self._open) > policy.open_sessions:
-            self._time_out(arrival.position)
-        if self._closed.may_be_due(watermark) or len(self._closed) > policy.closed_sessions:
-            self._forget(arrival.position)
-        if self._apps.may_close(watermark):
-            self._outputs += self._apps.close(watermark, arrival.position)
+        self._take_due(arrival.position)
         if isinstance(event, events.ClockTicked):
             return True
         meant = self._meant_by(event)
@@ -159,6 +155,19 @@ class PartitionFold(LogFold[DecodedArrival]):
         if isinstance(event, events.AnyTurn):
             self._count(meant, event, state, fired)
         return True
+
+    def _take_due(self, position: events.Position) -> None:
+        """What the watermark has reached."""
+        watermark, policy = self._clock.watermark, self._policy.partition
+        self._namesakes = Counter[str]()
+        if self._open.may_be_due(watermark) or len(self._open) > policy.open_sessions:
+            self._time_out(position)
+        if self._closed.may_be_due(watermark) or len(self._closed) > policy.closed_sessions:
+            self._forget(position)
+        if self._snoozed.may_be_due(watermark):
+            self._end_snoozes(position)
+        if self._apps.may_close(watermark):
+            self._outputs += self._apps.close(watermark, position)
 
     def _count(self, key: str, turn: events.AnyTurn, state: SessionState, fired: int) -> None:
         """A turn was folded into its session."""
@@ -189,7 +198,7 @@ class PartitionFold(LogFold[DecodedArrival]):
 
     def _time_out(self, position: events.Position) -> None:
         """Close what is due; of sessions beyond the bound those that are due next."""
-        closed_bytes, namesakes = 0, Counter[str]()
+        closed_bytes = 0
         for _ in range(MAX_TIMEOUTS_PER_RECORD):
             first = self._open.first()
             if first is None or closed_bytes > CLOSINGS_STATE_BYTES:
@@ -198,12 +207,30 @@ class PartitionFold(LogFold[DecodedArrival]):
             due = deadline <= self.watermark
             if not due and len(self._open) <= self._policy.partition.open_sessions:
                 return
-            state, session_id = self._known(key), events.SessionName.of_key(key).session_id
+            state = self._known(key)
             closed_bytes += self._footprint.closing(key, state)
-            reason: Literal["timed_out", "evicted"] = "timed_out" if due else "evicted"
-            timed_out = SessionTimedOut(session_id, deadline, reason, namesakes[session_id])
-            namesakes[session_id] += 1
-            self._apply(key, state, SessionInput(timed_out, position, self.watermark))
+            self._come_due(key, state, deadline, "timed_out" if due else "evicted", position)
+
+    def _end_snoozes(self, position: events.Position) -> None:
+        """Let alerts be told again whose snooze is over."""
+        for _ in range(MAX_TIMEOUTS_PER_RECORD):
+            first = self._snoozed.first()
+            if first is None or first[0] > self.watermark:
+                return
+            self._come_due(first[1], self._known(first[1]), first[0], "snooze_over", position)
+
+    def _come_due(
+        self,
+        key: str,
+        state: SessionState,
+        deadline: datetime,
+        reason: Literal["timed_out", "evicted", "snooze_over"],
+        position: events.Position,
+    ) -> None:
+        session_id = events.SessionName.of_key(key).session_id
+        timed_out = SessionTimedOut(session_id, deadline, reason, self._namesakes[session_id])
+        self._namesakes[session_id] += 1
+        self._apply(key, state, SessionInput(timed_out, position, self.watermark))
 
     def _forget(self, position: events.Position) -> None:
         """Forget closed sessions whose retention is over, or which are too many."""
@@ -229,8 +256,7 @@ class PartitionFold(LogFold[DecodedArrival]):
                 self._state_bytes += utf8_bytes(item.event.content) + record_bytes(key)
         state, outputs = fold(state, item, self._policy)
         self._sessions[key] = state
-        self._schedule(key, state.deadline, state.closed)
-        self._note_mode(key, state.open_mode)
+        self._note(key, state.due)
         self._state_bytes += self._footprint.topics_and_notables(key, state)
         if not outputs:
             return state, 0
@@ -249,6 +275,15 @@ class PartitionFold(LogFold[DecodedArrival]):
         state = self._state(key)
         assert state is not None, "a session with a deadline has a state"  # noqa: S101
         return state
+
+    def _note(self, key: str, due: Due) -> None:
+        """What is due of a session now."""
+        self._schedule(key, due.deadline, due.closed)
+        self._note_mode(key, due.mode)
+        if due.snoozed_until is None:
+            self._snoozed.drop(key)
+        else:
+            self._snoozed.set(key, due.snoozed_until)
 
     def _schedule(self, key: str, deadline: datetime | None, closed: bool) -> None:
         held, other = (self._closed, self._open) if closed else (self._open, self._closed)

@@ -5,24 +5,28 @@ r"""The life of an alert: firing, acknowledged, resolved. A pure state machine; 
                      ^  \--renotified (each `renotify_after`)--/      |
                      `------- worsened (now it is critical) ---------'
         either --worsened (by `worsened_step` over what was told last)--> as it was
+        either --assigned, noted, snoozed, duplicate (somebody says so)--> as it was, silent while snoozed or duplicate
+        either --woken (the snooze is over, or it is no duplicate)--> FIRING
         either --judged (a slower judge answered)--> as it was
         either --resolved (calm for a while, or the session closes)--> (none)
         either --erased (with the session)--> (none)
 ```
+
+Silent: not renotified. A snooze ends early when the alert grows worse. A duplicate is left to the alert that it
+repeats: it is not told when it grows worse by a step; becoming critical, it is told by itself again.
 """
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from models.events import AlertStatus, Mode, Severity
+from models.events import AlertCause, AlertStatus, AlertTriaged, Mode, Severity
 from models.policy import AlertPolicy
 from models.risk.modes import RANK
 
-Cause = Literal["raised", "worsened", "renotified", "acknowledged", "judged", "resolved", "erased"]
+Cause = AlertCause
 _ELEVATED = RANK[Mode.ELEVATED]
 _CRITICAL = RANK[Mode.CRITICAL]
 
@@ -42,6 +46,14 @@ class OpenAlert(Struct, frozen=True, array_like=True):
     """Score that its last change told; 0 if an earlier release raised it: its next turn tells the present one."""
     worst_told: float = 0.0
     """Risk of the session's riskiest turn when a turn last told of it; likewise."""
+    assignee: str = ""
+    snoozed_until: datetime | None = None
+    duplicate_of: str = ""
+
+    @property
+    def is_silenced(self) -> bool:
+        """Whether it is not repeated: it is snoozed, or a duplicate."""
+        return bool(self.snoozed_until or self.duplicate_of)
 
 
 class Situation(Struct, frozen=True, gc=False):
@@ -108,9 +120,11 @@ def after_turn(
     if quiet_turns >= policy.resolve_after_turns:
         return resolve(alert), "resolved"
     due = alert.status is AlertStatus.FIRING and now - alert.notified_at >= policy.renotify_after
+    due &= not alert.is_silenced
     cause: Cause | None = None
-    if max(situation.score - alert.told, worst - alert.worst_told) > policy.worsened_step:
-        cause = "worsened"
+    rise = max(situation.score - alert.told, worst - alert.worst_told)
+    if rise > policy.worsened_step and not alert.duplicate_of:
+        alert, cause = replace(alert, snoozed_until=None), "worsened"
     elif due and not quiet_turns and not _quiet(alert.severity, now, policy):
         cause = "renotified"
     return (alert if cause is None else _notify(alert, now, situation.score, worst)), cause
@@ -120,7 +134,38 @@ def acknowledge(alert: OpenAlert | None, alert_id: str, score: float) -> tuple[O
     """Somebody looks at it. Another id than the present alert's, or a second time, changes nothing."""
     if alert is None or alert.alert_id != alert_id or alert.status is AlertStatus.ACKNOWLEDGED:
         return alert, None
-    return replace(alert, status=AlertStatus.ACKNOWLEDGED, told=score), "acknowledged"
+    return replace(alert, status=AlertStatus.ACKNOWLEDGED, told=score, snoozed_until=None), "acknowledged"
+
+
+def triage(
+    alert: OpenAlert | None, said: AlertTriaged, now: datetime, score: float
+) -> tuple[OpenAlert | None, Cause | None]:
+    """Somebody says what is to become of it. Another id than the present alert's, or nothing new, changes nothing.
+
+    A duplicate needs no snooze. Of several news the cause is the first of: duplicate, snoozed, assigned, noted.
+    """
+    if alert is None or alert.alert_id != said.alert_id:
+        return alert, None
+    assignee = alert.assignee if said.assignee is None else said.assignee
+    until = alert.snoozed_until if said.snoozed_until is None else said.snoozed_until.astimezone(UTC)
+    of = alert.duplicate_of if said.duplicate_of in {None, alert.alert_id} else said.duplicate_of or ""
+    until = None if of or until is None or until <= now else until
+    after = replace(alert, assignee=assignee, snoozed_until=until, duplicate_of=of, told=score)
+    if alert.is_silenced and not after.is_silenced:
+        return _wake(after, now, score), "woken"
+    cause: Cause | None = "noted" if said.note else None
+    if of != alert.duplicate_of:
+        cause = "duplicate"
+    elif until != alert.snoozed_until:
+        cause = "snoozed"
+    elif assignee != alert.assignee:
+        cause = "assigned"
+    return (alert, None) if cause is None else (after, cause)
+
+
+def end_snooze(alert: OpenAlert, now: datetime, score: float) -> tuple[OpenAlert, Cause]:
+    """The snooze is over: the alert is told again, also in quiet hours, as somebody wanted it."""
+    return _wake(replace(alert, snoozed_until=None), now, score), "woken"
 
 
 def judged(alert: OpenAlert, mode: Mode, now: datetime, score: float) -> tuple[OpenAlert, Cause]:
@@ -132,7 +177,7 @@ def judged(alert: OpenAlert, mode: Mode, now: datetime, score: float) -> tuple[O
 
 def resolve(alert: OpenAlert) -> OpenAlert:
     """The alert's last form."""
-    return replace(alert, status=AlertStatus.RESOLVED)
+    return replace(alert, status=AlertStatus.RESOLVED, snoozed_until=None)
 
 
 def _quiet(severity: Severity, now: datetime, policy: AlertPolicy) -> bool:
@@ -145,8 +190,12 @@ def _quiet(severity: Severity, now: datetime, policy: AlertPolicy) -> bool:
 
 
 def _worsen(alert: OpenAlert, now: datetime, score: float, worst_risk: float) -> OpenAlert:
-    critical = replace(alert, severity=Severity.CRITICAL, status=AlertStatus.FIRING, quiet_turns=0)
-    return _notify(critical, now, score, worst_risk)
+    critical = replace(alert, severity=Severity.CRITICAL, quiet_turns=0, snoozed_until=None, duplicate_of="")
+    return _notify(replace(critical, status=AlertStatus.FIRING), now, score, worst_risk)
+
+
+def _wake(alert: OpenAlert, now: datetime, score: float) -> OpenAlert:
+    return _notify(replace(alert, status=AlertStatus.FIRING), now, score, alert.worst_told)
 
 
 def _notify(alert: OpenAlert, now: datetime, score: float, worst_risk: float) -> OpenAlert:

@@ -32,6 +32,10 @@ _NEWS: Final = {
     "worsened": "Worse: ",
     "renotified": "Still: ",
     "acknowledged": "Acknowledged: ",
+    "assigned": "Assigned to {assignee}: ",
+    "snoozed": "Snoozed until {until:%Y-%m-%d %H:%M}Z: ",
+    "duplicate": "Duplicate of alert {duplicate_of}: ",
+    "woken": "Again, after a rest: ",
     "resolved": "Resolved: ",
 }
 
@@ -67,14 +71,17 @@ def sentence(alert: AlertChanged) -> str:
     if alert.cause == "erased":
         return f"Session {alert.session_id} (app {alert.app_id}) was erased: its alert is over."
     who = f"session {alert.session_id} (user {alert.user_id}, app {alert.app_id})"
-    news = _NEWS.get(alert.cause, "")
+    news = _NEWS.get(alert.cause, "").format(
+        assignee=alert.assignee or "nobody", until=alert.snoozed_until, duplicate_of=alert.duplicate_of
+    )
     since = f" since turn {alert.evidence[0].turn}" if alert.evidence else ""
     said = f"{news}{who if news else f'S{who[1:]}'} {_DOES[alert.category]}{since}"
     judged = alert.escalation
     chance = f"score {alert.score:.2f}" if judged is None else f"probability {judged.probability:.2f}"
     turn = worst_turn(alert)
     worst = alert.reason if turn is None else f"worst turn {turn}"
-    return f"{said}; {chance}, {trend(alert)}; {worst}."
+    whose = f"; assigned to {alert.assignee}" if alert.assignee and alert.cause != "assigned" else ""
+    return f"{said}; {chance}, {trend(alert)}; {worst}{whose}."
 
 
 def trend(alert: AlertChanged) -> str:

@@ -24,6 +24,7 @@ Rules for what is not in order:
 - **A correction** of a turn replaces its text at hand, of a closed session too, and is told to the turn's user; what
   was made of the old text stays, and no clock moves.
 - **A label** of an alert changes nothing: it can come days later, and puts off no end.
+- **Triage** of an alert puts off no end either. A snooze is over when the watermark reaches its end.
 - **A judge's answer** for another alert than the present one changes nothing but the deadline, as every event does.
 - **Time-outs** are told apart by their deadline, not by offset: an earlier one than the state's changes nothing.
 """
@@ -38,6 +39,7 @@ from msgspec import Struct, structs
 from models.events import (
     AlertAcknowledged,
     AlertLabelled,
+    AlertTriaged,
     OutputEvent,
     Position,
     Role,
@@ -187,6 +189,8 @@ def _of_earlier_life(head: Open, event: Struct) -> bool:
 
 def _time_out(state: SessionState, event: SessionTimedOut, item: SessionInput, policy: Policy) -> list[OutputEvent]:
     head = state.head
+    if event.reason == "snooze_over":
+        return _end_snooze(state, event.deadline, item, policy)
     if head.deadline is None or event.deadline < head.deadline:
         return []
     if isinstance(head, Closed):
@@ -195,6 +199,15 @@ def _time_out(state: SessionState, event: SessionTimedOut, item: SessionInput, p
     # The record that moved the watermark is not folded by this: it may be the session's own next turn.
     head.offset = max(head.offset, item.position.offset - 1)
     return _SessionStep(state, head, item, policy, min(event.deadline, item.watermark)).close(event.reason, "paused")
+
+
+def _end_snooze(state: SessionState, deadline: datetime, item: SessionInput, policy: Policy) -> list[OutputEvent]:
+    if not isinstance(head := state.head, Open):
+        return []
+    head.offset = max(head.offset, item.position.offset - 1)  # as in a time-out
+    step = _SessionStep(state, head, item, policy, deadline)
+    step.emission.risk(step.risk.end_snooze(deadline))
+    return step.emission.outputs
 
 
 class _SessionStep:
@@ -214,7 +227,8 @@ class _SessionStep:
         self.emission = SessionEmission(self.risk)
 
     def take(
-        self, event: Turn | SessionEnded | AlertAcknowledged | TurnsJudged | SegmentSummarised | TopicControl
+        self,
+        event: Turn | SessionEnded | AlertAcknowledged | AlertTriaged | TurnsJudged | SegmentSummarised | TopicControl,
     ) -> list[OutputEvent]:
         """Fold the event and give what is to be emitted."""
         if isinstance(event, SessionEnded):
@@ -225,9 +239,10 @@ class _SessionStep:
             if arrival is TurnOrder.DUPLICATE:
                 self.head.duplicate_turns += 1
                 return []
-        self.put_off_deadline()
-        if isinstance(event, AlertAcknowledged):
-            self.emission.risk(self.risk.acknowledge(event))
+        if not isinstance(event, AlertTriaged):
+            self.put_off_deadline()
+        if isinstance(event, AlertAcknowledged | AlertTriaged):
+            self.emission.risk(self.risk.attend(event))
         elif isinstance(event, TurnsJudged):
             self.emission.risk(self.risk.judge(event))
         elif isinstance(event, SegmentSummarised):
@@ -273,7 +288,7 @@ class _SessionStep:
         self.windows.observe_late(self.watermark)
 
     def put_off_deadline(self) -> None:
-        """Every event but a duplicate shows that the session lives."""
+        """Every event but a duplicate, and triage, shows that the session lives."""
         deadline = max(self.timestamp, self.watermark) + self.policy.session.timeout
         self.head.deadline = deadline if self.head.deadline is None else max(self.head.deadline, deadline)
 

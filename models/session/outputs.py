@@ -283,7 +283,8 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
         self.outputs.append(
             events.AlertChanged(
                 **self._common("alert_changed"),
-                **_read(alert, _OF_ALERT),
+                **_read(alert, _OF_ALERT + _TRIAGED),
+                by=getattr(self._item.event, "by", ""),
                 fingerprint=named_id(_FINGERPRINT, events.session_key(head.app_id, session_id)),
                 cause=cause,
                 reason=reason,
@@ -368,6 +369,7 @@ _OF_EPISODE = (*_OF_CONVERSATION, "peak_risk", "mean_risk", "mode")
 _OF_PROFILE = (*_OF_EPISODE[1:], "duplicate_turns", "late_turns")
 _OF_TOPIC = ("topic_id", "title", "message_count", "access_count", "importance", "created_at", "last_active_at")
 _OF_ALERT = ("alert_id", "status", "severity", "fired_at", "notifications")
+_TRIAGED = ("assignee", "snoozed_until", "duplicate_of")
 
 
 def _read(state: Struct, names: tuple[str, ...]) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from models.events import AlertAcknowledged, Mode, Role, Turn, TurnsJudged
+from models.events import AlertAcknowledged, AlertTriaged, Mode, Role, Turn, TurnsJudged
 from models.events.ids import named_id
 from models.policy import Policy
-from models.risk.alerts import Cause, OpenAlert, Situation, acknowledge, after_turn, judged, resolve
+from models.risk.alerts import Cause, OpenAlert, Situation, acknowledge, after_turn, end_snooze, judged, resolve, triage
 from models.risk.escalation import Escalating
 from models.risk.harm import gathered
 from models.risk.modes import next_mode
@@ -78,9 +78,12 @@ class RiskStep:
         asks_judge = worse and self.policy.escalation.ask_judge and self.judged is not None
         return Effects(risk, mode_changed, alert, asks_judge)
 
-    def acknowledge(self, event: AlertAcknowledged) -> Effects:
-        """Note that somebody looks at the alert."""
-        alert, cause = acknowledge(self.head.alert, event.alert_id, self.score)
+    def attend(self, event: AlertAcknowledged | AlertTriaged) -> Effects:
+        """Note that somebody looks at the alert, or what is to become of it."""
+        if isinstance(event, AlertTriaged):
+            alert, cause = triage(self.head.alert, event, self._now, self.score)
+        else:
+            alert, cause = acknowledge(self.head.alert, event.alert_id, self.score)
         self.head.alert = alert
         return Effects() if alert is None or cause is None else Effects(alert=(alert, cause))
 
@@ -94,6 +97,18 @@ class RiskStep:
         mode_changed = self._move_mode(judgement.probability)
         head.alert, cause = judged(head.alert, head.mode, head.latest_at, judgement.probability)
         return Effects(mode_changed=mode_changed, alert=(head.alert, cause))
+
+    def end_snooze(self, deadline: datetime) -> Effects:
+        """The watermark passed the end of the present alert's snooze; of another one nothing."""
+        alert = self.head.alert
+        if alert is None or alert.snoozed_until != deadline:
+            return Effects()
+        self.head.alert, cause = end_snooze(alert, self._now, self.score)
+        return Effects(alert=(self.head.alert, cause))
+
+    @property
+    def _now(self) -> datetime:
+        return max(self.timestamp, self.item.watermark)
 
     def close(self) -> Effects:
         """The session is over, and its alert with it."""

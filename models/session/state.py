@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -150,17 +150,34 @@ class _Kind(Struct, array_like=True, gc=False):
 
 _decode_kind = msgspec.msgpack.Decoder(_Kind).decode
 _decode_open = msgspec.msgpack.Decoder(Open).decode
-_up_to_mode = Open.__struct_fields__[: Open.__struct_fields__.index("mode") + 1]
-_UpToMode: Any = msgspec.defstruct(
-    "_UpToMode", [(name, Mode if name == "mode" else msgspec.Raw) for name in _up_to_mode], array_like=True, gc=False
+_up_to_alert = Open.__struct_fields__[: Open.__struct_fields__.index("alert") + 1]
+_DUE: dict[str, Any] = {"mode": Mode, "alert": OpenAlert | None}
+_UpToAlert: Any = msgspec.defstruct(
+    "_UpToAlert", [(name, _DUE.get(name, msgspec.Raw)) for name in _up_to_alert], array_like=True, gc=False
 )
-"""An open head up to its mode; everything before it is passed over undecoded."""
-_decode_up_to_mode = msgspec.msgpack.Decoder(_UpToMode).decode
+"""An open head up to its alert; everything but that and the mode is passed over undecoded."""
+_decode_up_to_alert = msgspec.msgpack.Decoder(_UpToAlert).decode
 _decode_closed = msgspec.msgpack.Decoder(Closed).decode
 
 
-def read_due(head: bytes) -> tuple[datetime | None, bool, Mode | None]:
-    """The deadline in a part named `head`, whether the session is closed, and the risk mode of an open one.
+class Due(NamedTuple):
+    """What a partition knows of a session that it does not decode.
+
+    Attributes:
+        deadline: Of the session; None: nothing is left of it.
+        closed: Whether only a marker is left, or nothing.
+        mode: The risk mode of an open one.
+        snoozed_until: End of its alert's snooze, if there is one.
+    """
+
+    deadline: datetime | None
+    closed: bool
+    mode: Mode | None = None
+    snoozed_until: datetime | None = None
+
+
+def read_due(head: bytes) -> Due:
+    """What is due of the session whose part named `head` it is.
 
     Decodes little more than that.
 
@@ -168,7 +185,14 @@ def read_due(head: bytes) -> tuple[datetime | None, bool, Mode | None]:
         RecoveryFailed: Written by another state version, or damaged.
     """
     kind = LAYOUT.read_head({HEAD: head}, _decode_kind)
-    return kind.deadline, kind.closed, None if kind.closed else _decode_up_to_mode(head).mode
+    if kind.closed:
+        return Due(kind.deadline, kind.closed)
+    opened = _decode_up_to_alert(head)
+    return Due(kind.deadline, kind.closed, opened.mode, _snoozed_until(opened.alert))
+
+
+def _snoozed_until(alert: OpenAlert | None) -> datetime | None:
+    return None if alert is None else alert.snoozed_until
 
 
 class SessionState:
@@ -226,9 +250,12 @@ class SessionState:
         return self.head.closed
 
     @property
-    def open_mode(self) -> Mode | None:
-        """The risk mode of an open session; None of a closed one."""
-        return self.head.mode if isinstance(self.head, Open) else None
+    def due(self) -> Due:
+        """As `read_due` reads it."""
+        head = self.head
+        if not isinstance(head, Open):
+            return Due(head.deadline, head.closed)
+        return Due(head.deadline, head.closed, head.mode, _snoozed_until(head.alert))
 
     @property
     def offset(self) -> int:

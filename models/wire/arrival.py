@@ -11,20 +11,20 @@ from models.events import CommandEvent, Position, SessionControl, SessionErased,
 
 
 class SessionTimedOut(Struct, frozen=True, gc=False):
-    """The partition's watermark passed the session's deadline, or there were too many sessions.
+    """The partition's watermark passed a deadline of the session, or there were too many sessions.
 
     Never on a topic: the partition fold makes it.
 
     Attributes:
         session_id: The session.
         deadline: That passed, or would have.
-        reason: Which of the two it was.
-        namesakes: Sessions of the same id, in other apps, that the same record closed before this one.
+        reason: Which of the two it was, and of what: the session, or the snooze of its alert.
+        namesakes: Sessions of the same id, in other apps, of which the same record made one before this one.
     """
 
     session_id: str
     deadline: datetime
-    reason: Literal["timed_out", "evicted"] = "timed_out"
+    reason: Literal["timed_out", "evicted", "snooze_over"] = "timed_out"
     namesakes: int = 0
 
 

@@ -35,9 +35,9 @@ def postable(
     """Alerts to post for one change.
 
     A session's id and words go into annotations, since labels are kept for ever as series. The severity is a label:
-    when an alert grows worse, the milder one ends at that moment.
+    when an alert grows worse, the milder one ends at that moment. While it is snoozed or a duplicate, it is over there.
     """
-    ended = alert.status is AlertStatus.RESOLVED
+    ended = alert.is_silenced or alert.status is AlertStatus.RESOLVED
     ends_at = alert.timestamp if ended else alert.timestamp + hold
     current = _postable(alert, told, alert.severity, ends_at=ends_at, trace_id=trace_id)
     if alert.cause != "worsened" or alert.severity is Severity.WARNING:
@@ -65,6 +65,7 @@ def _postable(
             "alert_id": alert.alert_id,
             "event_id": alert.id,
             "status": alert.status.value,
+            **({"assignee": alert.assignee} if alert.assignee else {}),
             "mode": alert.mode.value,
             "score": f"{alert.score:.3f}",
             "evidence": ", ".join(turn.id for turn in alert.evidence),

@@ -20,12 +20,13 @@ from streams.settings import Settings
 
 NO_SINK = "no alert sink is configured: set TURNTIDE_NOTIFY__… for one (deploy/escalation.md has each sink's settings)"
 _MOST_TOLD = 10_000
-_FOLLOWS = frozenset({"acknowledged", "resolved", "erased"})
+_FOLLOWS = frozenset({"acknowledged", "assigned", "snoozed", "duplicate", "resolved", "erased"})
 
 
 class RoutedSink:
-    """A sink that is told of what the policy's routes let through, and of how each alert ends that it was told of.
+    """A sink that is told of what the policy's routes let through, and of what becomes of alerts that it was told of.
 
+    Nobody is told of a note, whose words stay in the log, nor of what a judge says of an alert that rests.
     What it was told of is known while the role runs; after a restart, from when an alert was raised.
     """
 
@@ -46,6 +47,8 @@ class RoutedSink:
         """
         now = self._clock()
         for alert in alerts:
+            if alert.cause == "noted" or (alert.cause == "judged" and alert.is_silenced):
+                continue
             follows = alert.cause in _FOLLOWS
             when = [now, alert.fired_at] if follows else [now]
             if (follows and alert.alert_id in self._told) or any(self._wants(alert, each) for each in when):

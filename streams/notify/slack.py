@@ -31,7 +31,7 @@ class SlackAnswer(Struct, frozen=True):
 def slack_message(alert: AlertChanged, told: ToldAlert, channel: str, thread: str | None) -> dict[str, Any]:
     """A message in blocks; long attachments Slack folds by itself, so why, in log-odds, is one.
 
-    `thread`: time stamp of the alert's first message; an alert that grew worse is shown in the channel too.
+    `thread`: time stamp of the alert's first message; an alert that grew worse, or woke, is shown in the channel too.
     """
     blocks: list[dict[str, Any]] = [_section(f"*{_plain(told.sentence)}*")]
     if told.next_step:
@@ -42,7 +42,7 @@ def slack_message(alert: AlertChanged, told: ToldAlert, channel: str, thread: st
     attachment = {"color": _COLOURS[alert.severity], "text": "\n".join(map(_plain, told.grounds))}
     message = {"channel": channel, "text": _plain(told.sentence), "blocks": blocks, "attachments": [attachment]}
     metadata = {"event_type": "turntide_alert", "event_payload": {"event_id": alert.id, "alert_id": alert.alert_id}}
-    threaded = {} if thread is None else {"thread_ts": thread, "reply_broadcast": alert.cause == "worsened"}
+    threaded = {} if thread is None else {"thread_ts": thread, "reply_broadcast": alert.cause in {"worsened", "woken"}}
     return message | {"metadata": metadata} | threaded
 
 

@@ -10,7 +10,7 @@ _FOLD = "grounds"
 
 def teams_form(alert: AlertChanged, told: ToldAlert) -> object:
     """A message of one card; why, in log-odds, is folded until somebody asks."""
-    over = alert.status is not AlertStatus.FIRING
+    over = alert.is_silenced or alert.status is not AlertStatus.FIRING
     colour = "default" if over else "attention" if alert.severity is Severity.CRITICAL else "warning"
     actions: list[dict[str, Any]] = [{"type": "Action.ToggleVisibility", "title": "Why", "targetElements": [_FOLD]}]
     if told.link:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.events import ClockTicked, InputEvent, Mode, Position, Role, SessionEnded, SessionErased
+from models.events import AlertTriaged, ClockTicked, InputEvent, Mode, Position, Role, SessionEnded, SessionErased
+from models.events.ids import named_id
 from models.partition.log_fold import PARTITION_ENTITY
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import PartitionPolicy, Policy, SessionPolicy
@@ -26,7 +27,7 @@ Event = tuple[str, int, int, float | None, int]
 
 def events_of(sessions: int, turns: int, most: int) -> st.SearchStrategy[list[Event]]:
     """Kind, session, turn, risk and seconds since the event before."""
-    kinds = st.sampled_from([*["turn"] * 6, "ended", "tick", "erased"])
+    kinds = st.sampled_from([*["turn"] * 6, "ended", "tick", "erased", "snoozed"])
     risk = st.one_of(st.none(), st.floats(0, 1))
     event = st.tuples(kinds, st.integers(0, sessions), st.integers(0, turns), risk, st.integers(0, 400))
     return st.lists(event, max_size=most)
@@ -46,6 +47,10 @@ def arrivals(events: Sequence[Event]) -> list[DecodedArrival]:
                 event = said(turn, content, session_id=session_id, app_id=app, role=role, timestamp=now, risk=risk)
             case "ended":
                 event = SessionEnded(session_id=session_id, timestamp=now)
+            case "snoozed":
+                alert_id = named_id("alert", session_id, "t", "0", str(turn))
+                until = now + timedelta(seconds=(risk or 0) * 400)
+                event = AlertTriaged(session_id=session_id, timestamp=now, alert_id=alert_id, snoozed_until=until)
             case "erased":
                 event = SessionErased(session_id=session_id, timestamp=now, request_id="r")
             case _:

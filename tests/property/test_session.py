@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -34,6 +35,13 @@ TEXTS = (
 )
 REFUSAL = "I'm sorry, but I can't help with that."
 VECTORS = np.random.default_rng(5).normal(size=(5, 8)).astype(np.float32)
+SNOOZE_OVER = SessionTimedOut("s", NOON + timedelta(hours=1), "snooze_over")
+NEWS: tuple[dict[str, Any], ...] = (
+    {"assignee": "b"},
+    {"note": "n"},
+    {"snoozed_until": SNOOZE_OVER.deadline},
+    {"duplicate_of": "x"},
+)
 
 TURN = st.tuples(
     st.just("turn"),
@@ -43,7 +51,7 @@ TURN = st.tuples(
     st.integers(-90, 150),
 )
 OTHER = st.tuples(
-    st.sampled_from(["end", "acknowledge", "judge", "summarise", "correct", "time out"]),
+    st.sampled_from(["end", "acknowledge", "triage", "wake", "judge", "summarise", "correct", "time out"]),
     st.integers(0, 60),
     st.integers(0, 3),
     st.none(),
@@ -60,6 +68,14 @@ def turn(number: int, text: str, risk: float | None, time: datetime) -> events.T
     role = events.Role.ASSISTANT if number % 2 else events.Role.USER
     content = text if number % 2 == 0 or number % 3 else REFUSAL
     return said(number, content, role=role, timestamp=time, risk=risk)
+
+
+def attended(kind: str, pick: int, alert: str, time: datetime) -> events.AlertAcknowledged | events.AlertTriaged:
+    """What somebody does about an alert."""
+    if kind == "acknowledge":
+        return events.AlertAcknowledged(session_id="s", timestamp=time, alert_id=alert)
+    news: dict[str, Any] = NEWS[pick]
+    return events.AlertTriaged(session_id="s", timestamp=time, alert_id=alert, **news)
 
 
 def inputs(steps: Sequence[Step]) -> list[SessionInput]:
@@ -80,8 +96,8 @@ def inputs(steps: Sequence[Step]) -> list[SessionInput]:
                 event = events.SessionEnded(session_id="s", timestamp=time)
             case "erase":
                 event = events.SessionErased(session_id="s", timestamp=time, request_id="r")
-            case "acknowledge":
-                event = events.AlertAcknowledged(session_id="s", timestamp=time, alert_id=alert)
+            case "acknowledge" | "triage":
+                event = attended(kind, pick, alert, time)
             case "judge":
                 event = events.TurnsJudged(
                     session_id="s", timestamp=time, alert_id=alert, judge="j", probability=pick / 3
@@ -99,7 +115,7 @@ def inputs(steps: Sequence[Step]) -> list[SessionInput]:
                     summarised_by="model",
                 )
             case _:
-                event = SessionTimedOut("s", watermark + timedelta(hours=1))
+                event = SNOOZE_OVER if kind == "wake" else SessionTimedOut("s", watermark + timedelta(hours=1))
         vector = VECTORS[(number + pick) % 5] if kind == "turn" and number % 2 == 0 and pick % 4 else None
         log.append(
             SessionInput(

@@ -291,3 +291,53 @@ def test_the_trial_says_whether_every_sink_took_it(
     monkeypatch.setattr("jobs.alerts.command.try_sinks", try_sinks)
 
     assert CliRunner().invoke(alerts, ["test"]).exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("changes", "news", "incident", "group"),
+    [
+        ({"cause": "assigned", "assignee": "bob"}, "Assigned to bob: session s-1", None, None),
+        (
+            {"cause": "snoozed", "snoozed_until": NOW, "assignee": "bob"},
+            "Snoozed until 2026-01-05 09:30Z: session s-1",
+            "resolve",
+            "ok",
+        ),
+        ({"cause": "duplicate", "duplicate_of": "a-7"}, "Duplicate of alert a-7: session s-1", "resolve", "ok"),
+        ({"cause": "judged", "duplicate_of": "a-7"}, "Session s-1", "resolve", "ok"),
+        ({"cause": "woken", "assignee": "bob"}, "Again, after a rest: session s-1", "trigger", "alerting"),
+    ],
+)
+def test_an_alert_that_rests_pages_nobody(
+    changes: dict[str, object], news: str, incident: str | None, group: str | None
+) -> None:
+    """Its incident is over until it wakes: one that is only acknowledged would not page again. Who has it is told."""
+    told = alert(**changes)
+    bodies = [
+        msgspec.json.decode(msgspec.json.encode(form(told, TELL(told)))) for form in (pagerduty_form("k"), oncall_form)
+    ]
+    posted = postable(told, TELL(told))[-1]
+
+    assert sentence(told).startswith(news)
+    assert sentence(told).endswith("; assigned to bob.") is (told.assignee == "bob" and told.cause != "assigned")
+    assert [incident, group] == [body and body.get("event_action", body.get("state")) for body in bodies]
+    assert posted.annotations.get("assignee", "") == told.assignee
+    assert (posted.ends_at == NOW) is told.is_silenced
+
+
+async def test_sinks_are_told_what_becomes_of_their_alerts_but_no_notes() -> None:
+    """A route that is for critical alerts alone stays closed for what was never told there."""
+    told: list[tuple[str, str]] = []
+
+    class Told(WebhookSink):
+        async def deliver(self, alerts: Sequence[events.AlertChanged], _: Mapping[str, str] = {}) -> None:
+            told.extend((each.alert_id, each.cause) for each in alerts)
+
+    routes = (SinkRoute(sinks=("webhook",), severities=(events.Severity.CRITICAL,)),)
+    sink = RoutedSink(Told(Poster("webhook", "http://127.0.0.1:9"), None, TELL), NotifyPolicy(routes=routes))
+    for alert_id, severity in (("grave", events.Severity.CRITICAL), ("mild", events.Severity.WARNING)):
+        for cause in ("raised", "assigned", "noted", "snoozed", "woken"):
+            await sink.deliver([alert(alert_id=alert_id, severity=severity, cause=cause)])
+    await sink.close()
+
+    assert [("grave", cause) for cause in ("raised", "assigned", "snoozed", "woken")] == told

@@ -1,0 +1,223 @@
+"""Triage of alerts through the fold: who looks after one, until when it rests, which other it repeats."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from models.events import (
+    AlertAcknowledged,
+    AlertChanged,
+    AlertStatus,
+    AlertTriaged,
+    ClockTicked,
+    Position,
+    SessionErased,
+    Turn,
+)
+from models.partition.sessions import DecodedArrival, PartitionFold
+from models.policy import Policy
+from tests.support.entity_driver import Entities, keep_entities
+from tests.support.session_driver import NOON, Session, said
+
+
+def triaged(alert_id: str, minute: float = 1, **news: Any) -> AlertTriaged:
+    """What somebody says of an alert."""
+    return AlertTriaged(
+        session_id="s", app_id="a", timestamp=NOON + timedelta(minutes=minute), alert_id=alert_id, by="anna", **news
+    )
+
+
+def alarmed(risk: float = 0.95) -> tuple[Session, str]:
+    """A session with an alert."""
+    session = Session()
+    for turn in range(1 if risk > 0.9 else 14):
+        session.say(turn, risk=risk if risk > 0.9 else min(0.04 * turn, risk))
+    return session, session.alerts[0].alert_id
+
+
+def test_each_news_has_a_cause_and_says_by_whom() -> None:
+    """Assigned, noted, snoozed, a duplicate and none any more; what was said before it stays."""
+    session, alert_id = alarmed()
+    later = NOON + timedelta(minutes=40)
+    for news in (
+        {"assignee": "bob"},
+        {"note": "asked the desk"},
+        {"snoozed_until": later},
+        {"duplicate_of": "other"},
+        {"duplicate_of": ""},
+        {"assignee": "bob"},
+        {"duplicate_of": alert_id},
+    ):
+        session.put(triaged(alert_id, **news))
+        session.store()
+    session.put(triaged("another", assignee="eve"))
+    session.end()
+
+    assert [
+        ("raised", "", "", None, ""),
+        ("assigned", "anna", "bob", None, ""),
+        ("noted", "anna", "bob", None, ""),
+        ("snoozed", "anna", "bob", later, ""),
+        ("duplicate", "anna", "bob", None, "other"),
+        ("woken", "anna", "bob", None, ""),
+        ("resolved", "", "bob", None, ""),
+    ] == [(each.cause, each.by, each.assignee, each.snoozed_until, each.duplicate_of) for each in session.alerts]
+    assert len(session.alerts) == len({each.id for each in session.alerts})
+    assert "asked the desk" not in msgspec.json.encode(session.alerts).decode()
+
+
+def test_a_resolved_alert_takes_no_triage() -> None:
+    """Of a session that is over nothing changes, and nothing is emitted: its note stands in the log alone."""
+    session, alert_id = alarmed()
+    session.end(minute=5)
+    before = len(session.outputs)
+    session.put(triaged(alert_id, 6, assignee="bob", note="late"))
+
+    assert before == len(session.outputs)
+
+
+def test_triage_puts_off_no_end() -> None:
+    """Whoever looks at an alert is no sign that the conversation goes on."""
+    session, alert_id = alarmed()
+    due = session.deadline
+    session.put(triaged(alert_id, 20, assignee="bob"))
+
+    assert due == session.deadline
+
+
+@pytest.mark.parametrize("news", [{"snoozed_until": NOON + timedelta(hours=9)}, {"duplicate_of": "other"}])
+def test_a_silenced_alert_is_not_repeated(news: dict[str, Any]) -> None:
+    """It would be every half an hour while the session stays as it is."""
+    loud, _ = alarmed()
+    quiet, alert_id = alarmed()
+    quiet.put(triaged(alert_id, **news))
+    for session in (loud, quiet):
+        for turn in range(1, 8):
+            session.say(turn, risk=0.95, timestamp=(NOON + timedelta(minutes=20 * turn)).isoformat())
+
+    assert "renotified" in [each.cause for each in loud.alerts]
+    assert ["raised", next(iter(news)).split("_")[0]] == [each.cause for each in quiet.alerts]
+
+
+def test_a_snoozed_alert_that_grows_worse_is_told_and_a_duplicate_only_when_it_becomes_critical() -> None:
+    """By a step it ends the snooze; the duplicate is left to the other alert until it is critical."""
+    snoozed, first = alarmed(risk=0.5)
+    doubled, second = alarmed(risk=0.5)
+    snoozed.put(triaged(first, 14, snoozed_until=NOON + timedelta(hours=9)))
+    doubled.put(triaged(second, 14, duplicate_of="other"))
+    for session in (snoozed, doubled):
+        session.say(15, risk=0.85)
+        session.store()
+        session.say(16, risk=0.95)
+    told = [(each.cause, each.severity.value, each.is_silenced) for each in doubled.alerts]
+
+    assert ("worsened", None) in [(each.cause, each.snoozed_until) for each in snoozed.alerts[-2:]]
+    assert [("duplicate", "warning", True), ("worsened", "critical", False)] == told[-2:]
+
+
+def test_who_acknowledges_ends_the_snooze() -> None:
+    """It is looked at now: nothing is left to wake."""
+    session, alert_id = alarmed()
+    session.put(triaged(alert_id, snoozed_until=NOON + timedelta(minutes=10)))
+    session.put(AlertAcknowledged(session_id="s", timestamp=NOON + timedelta(minutes=2), alert_id=alert_id, by="bob"))
+
+    assert ("acknowledged", "bob", None) == (
+        session.alerts[-1].cause,
+        session.alerts[-1].by,
+        session.alerts[-1].snoozed_until,
+    )
+    assert session.state is not None
+    assert session.state.due.snoozed_until is None
+
+
+class Partition:
+    """A partition that a fresh worker recovers before each record, and the alerts that came out."""
+
+    def __init__(self) -> None:
+        self.entities: Entities = {}
+        self.alerts: list[AlertChanged] = []
+        self.offset = 0
+
+    def take(self, event: Turn | AlertTriaged | AlertAcknowledged | SessionErased | ClockTicked) -> None:
+        """Fold one record."""
+        fold = PartitionFold(self.entities, Policy())
+        arrival = DecodedArrival(event, Position("turns.v1", 0, self.offset), event.timestamp, 0.95)
+        self.offset += 1
+        for folded in fold.fold([arrival]):
+            self.alerts += [each for each in folded.outputs if isinstance(each, AlertChanged)]
+            keep_entities(self.entities, folded.changed)
+
+    def tick(self, minute: float) -> None:
+        """Let the clock of the broker say so many minutes after noon."""
+        self.take(ClockTicked(session_id="clock-0", timestamp=NOON + timedelta(minutes=minute)))
+
+    def of(self, app_id: str) -> list[AlertChanged]:
+        """What came of an app."""
+        return [each for each in self.alerts if each.app_id == app_id]
+
+
+def two_tenants() -> Partition:
+    """Two apps with an alert each, in sessions of one id."""
+    partition = Partition()
+    for app_id in ("a", "b"):
+        partition.take(said(0, app_id=app_id, risk=0.95))
+    return partition
+
+
+def test_a_snooze_ends_by_the_clock_of_events_also_after_a_restart() -> None:
+    """Nothing arrives but ticks: at its end, and once, the alert fires anew; another tenant's stays as it was."""
+    partition = two_tenants()
+    until = NOON + timedelta(minutes=10)
+    partition.take(triaged(partition.of("a")[0].alert_id, snoozed_until=until))
+    for minute in (9.9, 10, 11):
+        partition.tick(minute)
+
+    woken = partition.of("a")[-1]
+    assert ["raised", "snoozed", "woken"] == [each.cause for each in partition.of("a")]
+    assert (AlertStatus.FIRING, 2, until) == (woken.status, woken.notifications, woken.timestamp)
+    assert ["raised"] == [each.cause for each in partition.of("b")]
+
+
+def test_sessions_of_one_id_wake_at_one_record_under_ids_of_their_own() -> None:
+    """The tick that ends both snoozes is the source of both changes."""
+    partition = two_tenants()
+    for app_id in ("a", "b"):
+        said_of = triaged(partition.of(app_id)[0].alert_id, snoozed_until=NOON + timedelta(minutes=10))
+        partition.take(msgspec.structs.replace(said_of, app_id=app_id))
+    partition.tick(10)
+
+    woken = [each for each in partition.alerts if each.cause == "woken"]
+    assert {"a", "b"} == {each.app_id for each in woken}
+    assert 2 == len({each.id for each in woken})
+
+
+def test_an_alert_of_another_app_cannot_be_triaged() -> None:
+    """Its session has the same id; the alert is not of this one."""
+    partition = two_tenants()
+    partition.take(triaged(partition.of("b")[0].alert_id, assignee="eve"))
+
+    assert ["raised", "raised"] == [each.cause for each in partition.alerts]
+
+
+def test_an_alert_whose_session_ends_meanwhile_is_not_woken() -> None:
+    """One tick passes both: it is told once, as resolved."""
+    partition = two_tenants()
+    partition.take(triaged(partition.of("a")[0].alert_id, snoozed_until=NOON + timedelta(minutes=10)))
+    partition.tick(24 * 60)
+
+    assert ["raised", "snoozed", "resolved"] == [each.cause for each in partition.of("a")]
+
+
+def test_an_erasure_takes_the_triage_with_it() -> None:
+    """Nobody is named in what is told of it, and nothing wakes later."""
+    partition = two_tenants()
+    alert_id = partition.of("a")[0].alert_id
+    partition.take(triaged(alert_id, assignee="bob", snoozed_until=NOON + timedelta(minutes=10)))
+    partition.take(SessionErased(session_id="s", app_id="a", timestamp=NOON, request_id="r"))
+    partition.tick(11)
+
+    last = partition.of("a")[-1]
+    assert ("erased", "", None, "") == (last.cause, last.assignee, last.snoozed_until, last.by)
+    assert "snoozed" == partition.of("a")[-2].cause
