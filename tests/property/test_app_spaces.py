@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, get_args
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models import events
@@ -217,7 +217,6 @@ class Watched(Space):
 
 
 @given(STEPS, POLICIES, st.data())
-@settings(max_examples=50)
 def test_what_is_told_is_what_is_kept(steps: list[Step], policy: Policy, data: st.DataObject) -> None:
     """After every event, whether or not the state was stored in between."""
     talker, space = Talker(), Watched(policy)

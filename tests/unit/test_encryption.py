@@ -56,6 +56,7 @@ def ring(settings: Settings) -> Keyring:
     """The keyring."""
     made = keyring_of(settings.encryption)
     assert made is not None
+    made.refresh()  # it may be of a test before this one, whose folder had the same name
     return made
 
 

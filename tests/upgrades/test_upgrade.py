@@ -54,7 +54,7 @@ class Left(msgspec.Struct):
     settings: Settings
 
 
-@pytest.fixture(params=_RELEASES)
+@pytest.fixture(params=[*(pytest.param(each, marks=pytest.mark.slow) for each in _RELEASES[:-1]), _RELEASES[-1]])
 async def left(request: pytest.FixtureRequest, kafka: str, tmp_path: Path) -> AsyncIterator[Left]:
     """A release's topics under their own names, its offsets, and its data directory."""
     folder = _HERE / request.param
