@@ -115,7 +115,7 @@ class UserMemory:
 
     async def find_episodes(
         self,
-        app_id: str | None,
+        app_id: str | tuple[str, ...] | None,
         user_id: str,
         query: str,
         *,
@@ -167,6 +167,6 @@ def _points(event: FactChanged, offset: int, blank: Vectors) -> Iterable[Point]:
         yield FACTS.point(then, offset, blank, key=f"{point_key(event)}@{place}")
 
 
-def of_user(app_id: str | None, user_id: str) -> dict[str, Condition]:
-    """Conditions of one user; without an app those of every app's user of this id."""
+def of_user(app_id: str | tuple[str, ...] | None, user_id: str) -> dict[str, Condition]:
+    """Conditions of one user, of an app or any of several; without an app those of every app's user of this id."""
     return {"user_id": user_id} if app_id is None else {"user_id": user_id, "app_id": app_id}

@@ -163,7 +163,7 @@ class Users(UserMemory):
 
     async def find_episodes(
         self,
-        app_id: str | None,
+        app_id: str | tuple[str, ...] | None,
         user_id: str,
         query: str,
         *,
@@ -330,8 +330,11 @@ def _live_page() -> LivePage:
     return page
 
 
-def _is_of(record: FactChanged | EpisodeCompressed | UserMemoryChanged, app_id: str | None, user_id: str) -> bool:
-    return record.user_id == user_id and app_id in {None, record.app_id}
+def _is_of(
+    record: FactChanged | EpisodeCompressed | UserMemoryChanged, app_id: str | tuple[str, ...] | None, user_id: str
+) -> bool:
+    apps = (app_id,) if isinstance(app_id, str) else app_id
+    return record.user_id == user_id and (apps is None or record.app_id in apps)
 
 
 async def called(app: ASGIApp, *, receive: Receive | None = None, **scope: Any) -> list[Any]:

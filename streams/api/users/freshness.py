@@ -92,10 +92,18 @@ class Standing(NamedTuple):
     fresh: Freshness
     user: UserMemoryChanged | None = None
     off: frozenset[str] = frozenset()
+    apps: tuple[str, ...] = ()
+    """The others that know the user."""
 
     def told(self, records: Iterable[_Record]) -> list[_Record]:
         """Those of the apps in which the user's memory is not off."""
         return [record for record in records if record.app_id not in self.off]
+
+    def searched(self, apps: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Of the apps that may be read, None for all, those that are looked through where there are others: not off."""
+        if not (self.off and self.apps):
+            return apps
+        return tuple(app for app in (self.apps if apps is None else apps) if app not in self.off)
 
 
 class MemoryProgress:
@@ -136,7 +144,7 @@ class MemoryProgress:
         is_behind = not all(is_remembered(turn, stands) for turn in _last_of_each(newest, stands))
         language = "" if stands is None else _understood(stands)
         fresh = Freshness(bool(newest) or stands is not None, False if is_behind else at_end, language)
-        return Standing(fresh, stands, off)
+        return Standing(fresh, stands, off, tuple(sorted({each.app_id for each in mine} - off)))
 
     async def of_scope(self, scope: Scope, app_id: str | None) -> Standing:
         """Of what a search looks through; how far a user's memory is where it is that, across sessions.

@@ -7,7 +7,6 @@ from models.policy.retrieval import PromptPolicy
 from models.retrieval.fusion import Place, beside
 from streams.api.answers import answered
 from streams.api.users.messages import AssembleContext, ContextTurn, TurnAnswer
-from streams.http.security import Caller
 from streams.index.between import Between
 from streams.index.collections import RememberedTurn
 from streams.index.hybrid_search import FoundTurn, HybridSearch, Scope
@@ -28,24 +27,25 @@ class PromptTurns:
         self._turns = turns
         self._policy = policy
 
-    async def search(self, asked: AssembleContext, asked_by: Caller, window: Between) -> list[FoundTurn]:
+    async def search(self, asked: AssembleContext, apps: tuple[str, ...] | None, window: Between) -> list[FoundTurn]:
         """Turns of the user that answer the question, best first: as many as the budget may hold, and the recent ones.
 
+        `apps` are those that may be read, None for all.
+
         Raises:
-            Problem: 403, another tenant's app.
             StoreUnavailable: The store does not answer.
         """
         most = self._most(asked)
         if not most:
             return []
-        scope = Scope(asked_by.apps_of(asked.app_id), asked.user_id, between=window)
+        scope = Scope(apps, asked.user_id, between=window)
         found = await self._search.turns(asked.query, scope, most + asked.recent_turns)
-        return [each for each in found if _is_of(each.turn, asked.user_id, scope.app_ids)]
+        return [each for each in found if _is_of(each.turn, asked.user_id, apps)]
 
     async def beside(
         self,
         asked: AssembleContext,
-        asked_by: Caller,
+        apps: tuple[str, ...] | None,
         window: Between,
         found: Iterable[FoundTurn],
         shown: Iterable[TurnAnswer],
@@ -61,7 +61,6 @@ class PromptTurns:
         brought = beside(hits, self._policy.neighbours)
         missing = [place for place in brought if place not in hits and place not in already]
         read = await self._turns.turns_at(asked.user_id, missing)
-        apps = asked_by.apps_of(asked.app_id)
         mine = {
             place: turn
             for place, turn in read.items()

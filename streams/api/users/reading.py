@@ -124,10 +124,12 @@ class MemoryReader:
         whose = _Whose.asked(body.user_id, body.app_id)
         await self._wait(body.after, whose.app_id)
         distance = self._episode_distance if body.max_distance is None else body.max_distance
+        standing = asyncio.ensure_future(self._progress.with_stats(whose.app_id, whose.user_id))
+        apps = await self._searched(whose, standing)
         stands, facts, episodes = await asyncio.gather(
-            self._progress.with_stats(whose.app_id, whose.user_id),
+            standing,
             self._facts(whose, body.min_importance),
-            self._near_episodes(whose, body.query, distance, body.top_k_episodes),
+            self._near_episodes(whose, apps, body.query, distance, body.top_k_episodes),
         )
         facts, episodes = stands.told(facts), stands.told(episodes)
         injection = format_for_injection(facts, episodes) if body.format else None
@@ -156,20 +158,21 @@ class MemoryReader:
         wanted = await self._apps.wanted(body, whose.app_id)
         await self._wait(body.after, whose.app_id)
         standing = asyncio.ensure_future(self._progress.with_stats(whose.app_id, whose.user_id))
+        apps = await self._searched(whose, standing)
         stands, remembered, facts, episodes, recent, hits = await asyncio.gather(
             standing,
             self._apps.preface(wanted, whose.user_id, body.query, body.token_budget),
             self._facts(whose, CONTEXT_MIN_IMPORTANCE),
-            self._near_episodes(whose, body.query, self._episode_distance, CONTEXT_EPISODES, window),
+            self._near_episodes(whose, apps, body.query, self._episode_distance, CONTEXT_EPISODES, between=window),
             self._conversation(whose, body.session_id, body.recent_turns, standing),
-            self._prompt_turns.search(body, whose.caller, window),
+            self._prompt_turns.search(body, apps, window),
         )
         remembered = None if wanted in stands.off else remembered
         episodes = stands.told(episodes)
         recent = recent if body.session_id is not None else stands.told(recent)
         facts = by_question(body.query, stands.told(facts), lambda fact: f"{fact.key} {fact.value}")
         heard = [hit for hit in hits if hit.turn.app_id not in stands.off]
-        found = await self._prompt_turns.beside(body, whose.caller, window, heard, recent)
+        found = await self._prompt_turns.beside(body, apps, window, heard, recent)
         text = "" if remembered is None else remembered.text
         fitted = fit_prompt(
             facts,
@@ -226,8 +229,7 @@ class MemoryReader:
         fresh = stands.fresh._asdict()
         if _mode(stands.user) is MemoryMode.OFF:
             return messages.Found(**fresh)
-        if apps is not None:
-            scope = replace(scope, app_ids=tuple(app for app in apps if app not in stands.off))
+        scope = replace(scope, app_ids=stands.searched(apps))
         if body.kind == "episodes":
             ranked = await self._search.episodes(body.query, scope, body.top_k)
             return messages.Found(
@@ -295,7 +297,7 @@ class MemoryReader:
             Problem: 403 another tenant's app.
         """
         whose = _Whose.asked(asked.user_id, asked.app_id)
-        fresh, found, _ = await self._progress.with_stats(whose.app_id, whose.user_id)
+        fresh, found, *_ = await self._progress.with_stats(whose.app_id, whose.user_id)
         turns = await self._turns.count(of_user(whose.app_id if found is None else found.app_id, whose.user_id))
         if found is None:
             return messages.StandingAnswer(user_id=whose.user_id, app_id=whose.app_id, turns=turns, **fresh._asdict())
@@ -313,11 +315,23 @@ class MemoryReader:
         found = await self._users.facts(whose.app_id, whose.user_id, min_importance=min_importance)
         return [answered(messages.FactAnswer, each) for each in whose.readable(found)]
 
+    async def _searched(self, whose: _Whose, standing: Awaitable[Standing]) -> tuple[str, ...] | None:
+        """Apps that are looked through for the best: of several, None for all, not those whose memory is off."""
+        apps = whose.caller.apps_of(whose.app_id)
+        return apps if apps is not None and len(apps) == 1 else (await standing).searched(apps)
+
     async def _near_episodes(
-        self, whose: _Whose, query: str, max_distance: float, top_k: int, between: Between = ALWAYS
+        self,
+        whose: _Whose,
+        apps: tuple[str, ...] | None,
+        query: str,
+        max_distance: float,
+        top_k: int,
+        *,
+        between: Between = ALWAYS,
     ) -> list[messages.EpisodeAnswer]:
         found = await self._users.find_episodes(
-            whose.app_id, whose.user_id, query, max_distance=max_distance, top_k=top_k, between=between
+            apps, whose.user_id, query, max_distance=max_distance, top_k=top_k, between=between
         )
         mine = [each for each in found if whose.caller.may_read(each[0].app_id)]
         return [messages.episode_answer(episode, distance) for episode, distance in mine]

@@ -161,16 +161,17 @@ export class Memory {
   /** A prompt for a question: facts, episodes, what was said of it, and the last turns, within a budget. */
   async context(
     query: string,
-    options: { userId: string; sessionId?: string; tokenBudget?: number; recentTurns?: number; after?: Added },
+    options: { userId: string; sessionId?: string; tokenBudget?: number; recentTurns?: number; after?: Added } & Within,
   ): Promise<Context> {
-    const { userId: user_id, sessionId: session_id, tokenBudget = 2_000, recentTurns = 10 } = options;
+    const { userId: user_id, sessionId: session_id, tokenBudget = 2_000, recentTurns = 10, since, until } = options;
     const last = options.after?.turns.at(-1);
     const after = last && {
       session_id: last.session_id,
       message_id: last.message_id,
       timeout_ms: VISIBLE_WITHIN_MS,
     };
-    const body = { query, user_id, session_id, token_budget: tokenBudget, recent_turns: recentTurns, after };
+    const within = { from: since, to: until };
+    const body = { query, user_id, session_id, token_budget: tokenBudget, recent_turns: recentTurns, ...within, after };
     return this.#ask("POST", "/v1/context", { body });
   }
 

@@ -28,6 +28,9 @@ test("what is added is found", async () => {
   assert.match((await memory.search("Alex Oslo", { userId: "u-1", limit: 1 })).turns![0]!.turn.content, /Oslo/);
   const tomorrow = new Date(Date.now() + 86_400_000);
   assert.deepEqual((await memory.search("Alex Oslo", { userId: "u-1", since: tomorrow })).turns ?? [], []);
+  const asked = { userId: "u-1", recentTurns: 0 };
+  assert.notEqual((await memory.context("Alex Oslo", asked)).found.length, 0);
+  assert.deepEqual((await memory.context("Alex Oslo", { ...asked, since: tomorrow })).found, []);
   assert.deepEqual(await memory.episodes("u-1"), []);
   await memory.end(added.sessionId);
 });

@@ -148,7 +148,7 @@ class Calls:
         """
         body = {
             "query": query, "user_id": user_id, "session_id": session_id, "kind": kind, "top_k": limit,
-            "from": since and since.isoformat(), "to": until and until.isoformat(),
+            **_window(since, until),
         }  # fmt: skip
         return read(Found, (yield from self._posted("/v1/search", body)))
 
@@ -160,6 +160,8 @@ class Calls:
         session_id: str | None = None,
         token_budget: int = 2_000,
         recent_turns: int = 10,
+        since: date | None = None,
+        until: date | None = None,
         after: Added | None = None,
     ) -> Steps[Context]:
         """A prompt for a question: facts, episodes, what was said of it, and the last turns, within a budget.
@@ -170,6 +172,8 @@ class Calls:
             session_id: Whose last turns; none: the user's, of all sessions.
             token_budget: How long the prompt may be.
             recent_turns: How many of the last turns at most.
+            since: As of `search`, for episodes and for what was said of the question …
+            until: … and likewise.
             after: What was added and must be in it.
 
         Raises:
@@ -177,7 +181,7 @@ class Calls:
         """
         body = {
             "query": query, "user_id": user_id, "session_id": session_id, "token_budget": token_budget,
-            "recent_turns": recent_turns, "after": _after(after),
+            "recent_turns": recent_turns, **_window(since, until), "after": _after(after),
         }  # fmt: skip
         return read(Context, (yield from self._posted("/v1/context", body)))
 
@@ -363,6 +367,10 @@ def _after(added: Added | None) -> dict[str, Any] | None:
         return None
     last = added.turns[-1]
     return {"session_id": last.session_id, "message_id": last.message_id, "timeout_ms": _VISIBLE_WITHIN_MS}
+
+
+def _window(since: date | None, until: date | None) -> dict[str, str | None]:
+    return {"from": since and since.isoformat(), "to": until and until.isoformat()}
 
 
 def _part(name: str) -> str:

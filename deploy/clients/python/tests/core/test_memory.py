@@ -40,6 +40,9 @@ def test_what_is_added_is_found(call: Callable[..., Any]) -> None:
     today = datetime.now(UTC).date()
     assert call("search", "Alex Oslo", user_id="u-1", since=today - timedelta(1), until=datetime.now(UTC)).turns
     assert call("search", "Alex Oslo", user_id="u-1", since=today + timedelta(2)).turns == []
+    context = call("context", "Alex Oslo", user_id="u-1", recent_turns=1, until=datetime.now(UTC))
+    assert "Oslo" in context.prompt
+    assert "Oslo" not in call("context", "Alex", user_id="u-1", recent_turns=1, since=today + timedelta(2)).prompt
     assert call("episodes", "u-1") == []
     assert call("end", user_id="u-1") is None
 
