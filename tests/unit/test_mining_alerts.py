@@ -43,8 +43,8 @@ def test_precision_has_its_interval_and_hides_what_is_about_few() -> None:
 
     assert [("fraud", 8, 0.5)] == told.select("category", "labels", "right_ratio").rows()
     assert (pytest.approx(0.215, abs=1e-3), pytest.approx(0.785, abs=1e-3)) == (
-        told["right_low"].item(),
-        told["right_high"].item(),
+        told["from_ratio"].item(),
+        told["to_ratio"].item(),
     )
     assert [] == of_few_users.rows()
     assert [("hate", 9, None, None, None)] == two_wrong.drop("sessions", "users").rows()
@@ -88,7 +88,7 @@ def test_a_right_a_false_and_a_missed_one_are_told_of_the_archive(tmp_path: Path
         "minutes_to_acknowledge_median": 8.0,
         "minutes_to_acknowledge_p90": None,
         "missed_sessions": 1.0,
-        "known_found_ratio": 0.5,
+        "found_of_known_ratio": 0.5,
     } == {figure.name: figure.value for figure in made.section.figures}
     assert [("fraud", 2, 0.5)] == made.tables["kinds"].select("category", "labels", "right_ratio").rows()
     assert [("support", 1, 1)] == made.tables["missed"].rows()

@@ -49,7 +49,7 @@ KEPT = {
 """Job → what it keeps of a day as text beside ids: names and codes of the product's own."""
 NOT_DRAWN = {
     "Alerts per 1,000 sessions by day", "Topics by day", "Campaigns by day", "Day by day", "Probability and outcome",
-    "Sessions by hour",
+    "Sessions by hour", "Share of right alerts by kind of harm",
 }  # fmt: skip
 """Pictures of which the planted weeks have too little; hours are those of a single day."""
 

@@ -69,7 +69,7 @@ def find(frames: Frames, _asked: MiningInput) -> JobFindings:
 
 
 def precision_by(labelled: pl.DataFrame, by: str) -> pl.DataFrame:
-    """Of each kind or app: `labels`, and the share of them that were right with its 95 % interval (Wilson).
+    """Of each kind or app: `labels`, and the share of them that were right, with its 95 % interval (Wilson).
 
     Of labelled alerts: `session_id`, `user_id`, `escalating` and the column that is named.
     """
@@ -79,8 +79,8 @@ def precision_by(labelled: pl.DataFrame, by: str) -> pl.DataFrame:
     intervals = [wilson(right, labels) for right, labels in counted.select("right", "labels").iter_rows()]
     cells = {
         "right_ratio": counted["right"] / counted["labels"],
-        "right_low": pl.Series([low for low, _ in intervals], dtype=pl.Float64),
-        "right_high": pl.Series([high for _, high in intervals], dtype=pl.Float64),
+        "from_ratio": pl.Series([low for low, _ in intervals], dtype=pl.Float64),
+        "to_ratio": pl.Series([high for _, high in intervals], dtype=pl.Float64),
     }
     told = counted.drop("right", "about").with_columns(
         **cells, **dict.fromkeys((ABOUT + cell for cell in cells), counted["about"])
@@ -115,7 +115,7 @@ def _figures(alerts: pl.DataFrame, missed: pl.DataFrame) -> list[Figure]:
         figure("minutes_to_acknowledge_median", minutes.median(), answered, part=beyond(whom)),
         figure("minutes_to_acknowledge_p90", slow, answered, part=beyond(whom, _SLOW)),
         figure("missed_sessions", missed.height, missed, always=True),
-        figure("known_found_ratio", known["found"].mean(), known, part=part_of(known, pl.col("found"))),
+        figure("found_of_known_ratio", known["found"].mean(), known, part=part_of(known, pl.col("found"))),
     ]
 
 
