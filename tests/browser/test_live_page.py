@@ -33,6 +33,11 @@ def ids(page: Page) -> list[str]:
     return [name for _, name in sorted(rows)]
 
 
+def _colour(page: Page, selector: str) -> str:
+    """Of the first one's text."""
+    return str(page.locator(selector).first.evaluate("(node) => getComputedStyle(node).color"))
+
+
 def three_with_alerts(server: LiveServer) -> list[AlertChanged]:
     """Three sessions, and an alert on each: a critical one, the older of two warnings, and the younger."""
     rows = [session(number, risk=0.9 - number / 5) for number in (1, 2, 3)]
@@ -58,6 +63,13 @@ def test_sessions_are_sorted_filtered_and_kept_in_their_place(page: Page, server
     assert ids(page) == ["other"]
     assert page.url.endswith("#/sessions?app=tutor&sort=turns")
     page.goto(f"{server.url}#/sessions?id=0000")
+    page.get_by_label("User", exact=True).fill("USER-7")
+    assert ids(page) == ["session-00007"]
+    expect(page.locator(f"{ROWS} .user")).to_have_text("user-7")
+    page.reload()
+    expect(page.locator(ROWS)).to_have_count(1)  # the filter stands in the address
+    page.get_by_label("User", exact=True).fill("")
+    expect(page.locator(ROWS)).to_have_count(8)
     page.get_by_role("grid").focus()
     for key in ("Home", "j", "ArrowDown"):
         page.keyboard.press(key)
@@ -202,6 +214,9 @@ def test_alerts_are_acknowledged_and_labelled_by_keyboard(page: Page, server: Li
     server.push(alerts=[acknowledged(critical)])
     expect(page.locator("#waiting")).to_have_text("2")
     assert ids(page)[-1] == "session-00001"  # those that fire come first
+    loud = ("session-00002", "session-00001")
+    colours = [_colour(page, f"{ROWS}:has-text('{name}') .severity .mark") for name in loud]
+    assert colours[1] == _colour(page, ".cell.app") != colours[0]  # one that somebody looks at is calm
 
     page.keyboard.press("Home")
     page.keyboard.press("f")
@@ -234,7 +249,9 @@ def test_a_new_alert_is_told_and_stands_in_the_queue(page: Page, server: LiveSer
     server.push(alerts=[made])
     expect(page.get_by_role("status").first).to_have_text(f"New critical alert: {sentence(made)}")
     page.keyboard.press("2")
-    expect(page.locator(f"{ROWS} .reason")).to_have_text(sentence(made))
+    expect(page.locator(f"{ROWS} .reason")).to_have_attribute("title", sentence(made))
+    who = f"Session session-00001 (user {made.user_id}, app {made.app_id}) h"
+    expect(page.locator(f"{ROWS} .reason")).to_have_text(sentence(made).replace(who, "H"))
 
 
 def test_a_tab_that_nobody_looks_at_counts_alerts_in_its_title(tab: Tab, server: LiveServer) -> None:
@@ -341,6 +358,11 @@ def test_every_view_is_accessible_and_fits_a_telephone(page: Page, server: LiveS
             page.keyboard.press("j")
         see_no_violation(page, view)
         page.set_viewport_size(NARROW)
+        if "session/" in view:  # what is to be done stands before what is to be read
+            places = [page.locator(each).first.bounding_box() for each in (".alert-card .buttons", ".turns-panel")]
+            tops = [place["y"] for place in places if place]
+            assert tops[0] < tops[1]
+            see_no_violation(page, f"{view}, narrow")
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], view
         assert page.evaluate("document.querySelector('main').scrollWidth") <= NARROW["width"], view
         page.set_viewport_size(WIDE)

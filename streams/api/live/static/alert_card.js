@@ -36,7 +36,7 @@ export const alertCard = (alert, { pending = null, pick = null, actions = null, 
       ? el("button", { type: "button", class: "chip", "aria-label": `Turn ${turn}, evidence`, onclick: () => pick(turn) }, `◆ ${turn}`)
       : el("a", { class: "chip", href: sessionAddress(alert, { turn: String(turn) }), "aria-label": `Turn ${turn}, evidence` }, `◆ ${turn}`))))
     : null;
-  return el("article", { class: "alert-card", "data-kind": alert.severity },
+  return el("article", { class: "alert-card", "data-kind": alert.severity, "data-status": alert.status },
     el("header", {}, mark(alert.severity), el("span", { class: "status" }, standing(alert, pending)), el("span", { class: "faint" }, `${ago(alert.fired_at)} ago`)),
     el("p", { class: "reason" }, alert.sentence),
     alert.next_step ? el("p", { class: "next-step" }, alert.next_step) : null,

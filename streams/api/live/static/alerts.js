@@ -1,15 +1,40 @@
 // The queue of alerts: what burns first, then what has waited longest.
 
 import { alertCard, labelText, standing } from "./alert_card.js";
+import { DEEDS, deedButtons, replaceCards } from "./deeds.js";
 import { el, labelled, select, setAttribute, setText } from "./dom.js";
 import { address, ago, count, ratio, sessionAddress, several } from "./format.js";
-import { VirtualList, cells } from "./list.js";
+import { VirtualList, cells, header } from "./list.js";
 import { Mark } from "./marks.js";
 
 const NARROW = matchMedia("(max-width: 60rem)");
 const STATUS = { firing: 0, acknowledged: 1, resolved: 2 }, SEVERITY = { critical: 0, warning: 1 };
-const COLUMNS = [["severity", "Severity"], ["status", "Status"], ["reason", "Reason"], ["id", "Session"], ["app", "App"], ["score", "Score"], ["ago", "Age"]];
-const KINDS = { open: (a) => a.status !== "resolved", firing: (a) => a.status === "firing", unlabelled: (a) => labelText(a.label) === null, all: () => true };
+/** `text(alert, pending)` is what a cell says. Severity, status and session are drawn by the row. */
+const COLUMNS = [
+  { name: "severity", title: "Severity" },
+  { name: "status", title: "Status", text: (alert, pending) => [standing(alert, pending), labelText(alert.label)?.split(" ")[0]].filter(Boolean).join(", ") },
+  { name: "reason", title: "Reason", text: (alert) => what(alert), full: (alert) => alert.sentence },
+  { name: "id", title: "Session", full: (alert) => alert.session_id },
+  { name: "user", title: "User", text: (alert) => alert.user_id, full: (alert) => alert.user_id },
+  { name: "app", title: "App", text: (alert) => alert.app_id, full: (alert) => alert.app_id },
+  { name: "score", title: "Score", text: (alert) => ratio(alert.probability ?? alert.score) },
+  { name: "ago", title: "Age", text: (alert) => ago(alert.fired_at) },
+];
+const KINDS = {
+  open: ["open", (alert) => alert.status !== "resolved"],
+  firing: ["firing only", (alert) => alert.status === "firing"],
+  unlabelled: ["without a label", (alert) => labelText(alert.label) === null],
+  all: ["all", () => true],
+};
+const SOUGHT = ["sentence", "session_id", "app_id", "user_id"];
+
+/** The sentence without whose session it is and how the alert stands: columns of their own say that. */
+const what = ({ sentence, status, session_id: id, user_id: user, app_id: app }) => {
+  const who = `ession ${id} (user ${user}, app ${app}) `, at = sentence.indexOf(who);
+  if (at < 0) return sentence;
+  const news = sentence.slice(0, at - 1), said = (news.toLowerCase() === `${status}: ` ? "" : news) + sentence.slice(at + who.length);
+  return said[0].toUpperCase() + said.slice(1);
+};
 
 /** What comes first: firing before the rest, critical before warning, the oldest first; of the resolved the latest. */
 export const inOrder = (a, b) => {
@@ -30,23 +55,23 @@ export const waiting = (alerts) => {
 /** The view. */
 export class Alerts {
   title = "Alerts";
-  keys = { a: "acknowledge", t: "label as a true alert", f: "label as a false alert", "/": "search" };
+  keys = { ...Object.fromEntries(Object.entries(DEEDS).map(([key, { help }]) => [key, help])), "/": "search" };
   #shown = null;
 
   constructor(main, context, { parameters }) {
     this.context = context;
     this.kept = context.kept.alerts ??= {};
     this.kind = parameters.get("show") in KINDS ? parameters.get("show") : "open";
-    this.text = "";
+    this.text = parameters.get("search") ?? "";
     this.grid = el("div", { class: "grid alerts", "aria-label": "Alerts" });
     this.aside = el("section", { class: "aside", "aria-label": "Selected alert" });
     this.empty = el("p", { class: "pad faint", hidden: true });
     main.append(this.#toolbar(), this.empty, this.split = el("div", { class: "split" }, this.grid, this.aside));
-    this.list = new VirtualList(this.grid, header(), {
+    this.list = new VirtualList(this.grid, header(COLUMNS), {
       make: () => this.#row(),
       key: (alert) => alert.alert_id,
       latest: (alert) => context.board.alerts.get(alert.alert_id),
-      rowHeight: () => (NARROW.matches ? 78 : 42),
+      rowHeight: () => (NARROW.matches ? 78 : 60),
       selected: (alert) => { this.kept.key = alert.alert_id; this.#card(); },
       open: (alert) => { location.hash = sessionAddress(alert); },
     });
@@ -64,10 +89,9 @@ export class Alerts {
     const alert = this.#selected();
     if (name === "/") this.search.focus();
     else if (name === "Enter" && target.closest?.("a, button, summary")) return false;
-    else if (["a", "t", "f"].includes(name)) {
+    else if (name in DEEDS) {
       if (!alert) this.context.fail("Select an alert first: j and k move.");
-      else if (name === "a") this.context.deeds.acknowledge(alert);
-      else this.context.deeds.label(alert, name === "t");
+      else DEEDS[name].does(this.context.deeds, alert);
     } else if (target !== this.grid && this.list.key(name)) this.grid.focus({ preventScroll: true });
     else return false;
     return true;
@@ -81,45 +105,42 @@ export class Alerts {
   }
 
   #toolbar() {
-    this.search = el("input", { type: "search", placeholder: "reason, session, app", maxlength: "200", spellcheck: "false", oninput: () => { this.text = this.search.value.trim().toLowerCase(); this.#order(); } });
-    const kinds = select([["open", "open"], ["firing", "firing only"], ["unlabelled", "without a label"], ["all", "all"]], this.kind, { onchange: () => {
-      this.kind = kinds.value;
-      history.replaceState(null, "", address(["alerts"], { show: this.kind === "open" ? "" : this.kind }));
+    const changed = () => {
+      history.replaceState(null, "", address(["alerts"], { show: this.kind === "open" ? "" : this.kind, search: this.text }));
       this.#order();
-    } });
+    };
+    this.search = el("input", { type: "search", placeholder: "words or an id", maxlength: "200", spellcheck: "false", oninput: () => { this.text = this.search.value.trim(); changed(); } });
+    this.search.value = this.text;
+    const kinds = select(Object.entries(KINDS).map(([kind, [name]]) => [kind, name]), this.kind, { onchange: () => { this.kind = kinds.value; changed(); } });
     this.counted = el("span", { class: "counted faint" });
     return el("div", { class: "tools" }, el("h1", { tabindex: "-1" }, "Alerts"), this.counted, labelled("Search", this.search), labelled("Show", kinds));
   }
 
   #row() {
-    const severity = new Mark();
-    const link = el("a", { tabindex: "-1" });
-    const [first, status, reason, id, app, score, since] = cells(...COLUMNS.map(([name]) => name));
-    first.append(severity.node);
-    id.append(link);
-    const node = el("div", {}, first, status, reason, id, app, score, since);
+    const severity = new Mark(), link = el("a", { tabindex: "-1" });
+    const made = cells(...COLUMNS.map(({ name }) => name)), node = el("div", {}, ...made);
+    node.querySelector(".severity").append(severity.node);
+    node.querySelector(".id").append(link);
     return {
       node,
       render: (alert) => {
+        const pending = this.context.deeds.word(alert);
+        setAttribute(node, "data-status", alert.status);
         severity.show(alert.severity);
-        const label = labelText(alert.label);
-        setText(status, standing(alert, this.context.deeds.word(alert)) + (label ? `, ${label.split(" ")[0]}` : ""));
-        setAttribute(status, "data-status", alert.status);
-        setText(reason, alert.sentence);
-        setAttribute(reason, "title", alert.sentence);
         setText(link, alert.session_id);
         setAttribute(link, "href", sessionAddress(alert));
-        setText(app, alert.app_id);
-        setText(score, ratio(alert.probability ?? alert.score));
-        setText(since, ago(alert.fired_at));
+        COLUMNS.forEach(({ text, full }, at) => {
+          if (text) setText(made[at], text(alert, pending));
+          if (full) setAttribute(made[at], "title", full(alert));
+        });
       },
     };
   }
 
   #order() {
     const { alerts, complete } = this.context.board;
-    const rows = [...alerts.values()].filter((alert) => KINDS[this.kind](alert) &&
-      (!this.text || [alert.sentence, alert.session_id, alert.app_id, alert.user_id].some((each) => each?.toLowerCase().includes(this.text))));
+    const [, isShown] = KINDS[this.kind], sought = this.text.toLowerCase();
+    const rows = [...alerts.values()].filter((alert) => isShown(alert) && SOUGHT.some((name) => alert[name]?.toLowerCase().includes(sought)));
     // The selected one leaves the queue when it is resolved: the next in line takes its place.
     const before = this.list.selectedIndex;
     this.list.set(rows.sort(inOrder));
@@ -139,16 +160,6 @@ export class Alerts {
     if (this.#shown?.alert === alert && this.#shown?.pending === pending) return;
     this.#shown = { alert, pending };
     if (!alert) { this.aside.replaceChildren(); return; }
-    const focused = this.aside.contains(document.activeElement) ? document.activeElement.dataset.deed : null;
-    const button = (deed, text, does, off = false) => el("button", { type: "button", "data-deed": deed, "aria-keyshortcuts": deed, disabled: off, onclick: does }, text, el("kbd", { "aria-hidden": "true" }, deed));
-    const busy = Boolean(pending);
-    this.aside.replaceChildren(alertCard(alert, { pending, actions: el("p", { class: "buttons" },
-      button("a", "Acknowledge", () => deeds.acknowledge(alert), busy || alert.status !== "firing"),
-      button("t", "True alert", () => deeds.label(alert, true), busy),
-      button("f", "False alert", () => deeds.label(alert, false), busy)) }));
-    if (focused) this.aside.querySelector(`[data-deed="${focused}"]`)?.focus();
+    replaceCards(this.aside, [alertCard(alert, { pending, actions: deedButtons(deeds, alert, { keys: true }) })]);
   }
 }
-
-const header = () => el("div", { role: "rowgroup", class: "head" }, el("div", { role: "row", class: "row", "aria-rowindex": "1" },
-  ...COLUMNS.map(([name, title]) => el("div", { role: "columnheader", class: `cell ${name}` }, title))));

@@ -5,6 +5,29 @@ import { el } from "./dom.js";
 
 const SETTLES_WITHIN_MS = 30_000;
 
+/** By key: what it is called, what it does, and whether it can be done to an alert that stands like this. */
+export const DEEDS = {
+  a: { text: "Acknowledge", help: "acknowledge", does: (deeds, alert) => deeds.acknowledge(alert), may: (alert) => alert.status === "firing" },
+  t: { text: "True alert", help: "label as a true alert", does: (deeds, alert) => deeds.label(alert, true) },
+  f: { text: "False alert", help: "label as a false alert", does: (deeds, alert) => deeds.label(alert, false) },
+};
+
+/** Buttons of an alert; `latest()` is how it stands when one is pressed, `keys` whether its key does the same. */
+export const deedButtons = (deeds, alert, { latest = () => alert, keys = false } = {}) => {
+  const pending = Boolean(deeds.word(alert));
+  return el("p", { class: "buttons" }, ...Object.entries(DEEDS).map(([key, { text, does, may }]) => el("button", {
+    type: "button", "data-deed": `${key} ${alert.alert_id}`, "aria-keyshortcuts": keys ? key : null,
+    disabled: pending || (may && !may(alert)), onclick: () => does(deeds, latest()),
+  }, text, keys ? el("kbd", { "aria-hidden": "true" }, key) : null)));
+};
+
+/** Puts cards into a place; the focus stays on its button. */
+export const replaceCards = (place, cards) => {
+  const focused = place.contains(document.activeElement) ? document.activeElement.dataset.deed : null;
+  place.replaceChildren(...cards);
+  if (focused) [...place.querySelectorAll("[data-deed]")].find((each) => each.dataset.deed === focused)?.focus();
+};
+
 /** Sends deeds and knows which are on their way: `pending.get(alert_id)` says what. */
 export class Deeds {
   pending = new Map();

@@ -1,5 +1,7 @@
 // A list of any length as a grid: only the rows in sight are in the document, and they are used again.
 
+import { el } from "./dom.js";
+
 const SPARE_ROWS = 4;
 let lists = 0;
 
@@ -164,6 +166,10 @@ export class VirtualList {
     if (this.parts.opensOnClick) this.parts.open?.(this.items[row.index]);
   }
 }
+
+/** The head of a list: a title for each `{name, title}`, or what `shown(column)` makes of it. */
+export const header = (columns, shown = ({ title }) => title) => el("div", { role: "rowgroup", class: "head" },
+  el("div", { role: "row", class: "row", "aria-rowindex": "1" }, ...columns.map((column) => el("div", { role: "columnheader", class: `cell ${column.name}`, "data-sort": column.name }, shown(column)))));
 
 /** Cells of a row by their column's class. */
 export const cells = (...columns) => columns.map((column) => {

@@ -4,6 +4,7 @@ import * as client from "./client.js";
 import { alertCard } from "./alert_card.js";
 import { rateTopic } from "./changes.js";
 import { drawChart } from "./chart.js";
+import { deedButtons, replaceCards } from "./deeds.js";
 import { el, pairs, setText } from "./dom.js";
 import { ago, count, moment, ratio, sessionKey, several } from "./format.js";
 import { Mark, Meter, mark, slopeText } from "./marks.js";
@@ -44,10 +45,11 @@ export class Session {
     this.facts = el("div");
     this.body = el("div", { class: "session", hidden: true },
       this.head,
-      el("section", { class: "panel" }, el("h2", {}, "Risk by turn"), this.chart, this.legend),
-      el("section", { class: "panel turns-panel" }, el("div", { class: "panel-head" }, el("h2", {}, "Turns ", this.stored), this.textNote, this.textButton), this.turns.node),
-      el("section", { class: "panel" }, el("h2", {}, "Alerts"), this.alerts),
-      this.memories);
+      el("section", { class: "panel risk-panel" }, el("h2", {}, "Risk by turn"), this.chart, this.legend),
+      el("div", { class: "beside" },
+        el("section", { class: "panel alerts-panel" }, el("h2", {}, "Alerts"), this.alerts),
+        this.memories),
+      el("section", { class: "panel turns-panel" }, el("div", { class: "panel-head" }, el("h2", {}, "Turns ", this.stored), this.textNote, this.textButton), this.turns.node));
     this.head.append(el("p", { class: "figures" }, this.mode.node, this.risk.node), this.facts);
     main.append(
       el("div", { class: "tools" }, el("a", { class: "back", href: context.kept.sessionsAddress ?? "#/sessions" }, "← Sessions"), el("h1", { tabindex: "-1", class: "id" }, this.title || "(no id)")),
@@ -204,35 +206,31 @@ export class Session {
     const stamp = JSON.stringify(alerts.map((alert) => [alert, deeds.word(alert)]));
     if (this.cardsShown === stamp) return;
     this.cardsShown = stamp;
-    const focused = this.alerts.contains(document.activeElement) ? document.activeElement.dataset.deed : null;
-    this.alerts.replaceChildren(...(alerts.length ? alerts.map((alert) => this.#card(alert, deeds)) : [el("p", { class: "faint" }, "None.")]));
-    if (focused) [...this.alerts.querySelectorAll("[data-deed]")].find((each) => each.dataset.deed === focused)?.focus();
+    replaceCards(this.alerts, alerts.length ? alerts.map((alert) => this.#card(alert, deeds)) : [el("p", { class: "faint" }, "None.")]);
   }
 
   #card(alert, deeds) {
-    const pending = deeds.word(alert), known = () => this.context.board.alerts.get(alert.alert_id) ?? alert;
-    const button = (name, text, does, off) => el("button", { type: "button", "data-deed": `${name} ${alert.alert_id}`, disabled: off, onclick: does }, text);
-    return alertCard(alert, { pending, linked: false, pick: (turn) => this.turns.pick(turn), actions: el("p", { class: "buttons" },
-      button("a", "Acknowledge", () => deeds.acknowledge(known()), Boolean(pending) || alert.status !== "firing"),
-      button("t", "True alert", () => deeds.label(known(), true), Boolean(pending)),
-      button("f", "False alert", () => deeds.label(known(), false), Boolean(pending))) });
+    return alertCard(alert, { pending: deeds.word(alert), linked: false, pick: (turn) => this.turns.pick(turn),
+      actions: deedButtons(deeds, alert, { latest: () => this.context.board.alerts.get(alert.alert_id) ?? alert }) });
   }
 
+  /** What came from this session and is remembered: of each its text, what is known of it, and what can be done. */
   #remembered({ topics = [], facts = [], episodes = [], segments = [] } = {}) {
     const hidden = (value) => (value === null || value === undefined ? el("span", { class: "masked-word" }, "masked") : value);
-    const words = (text) => ({ class: "words", text: hidden(text) }), amount = (text) => ({ class: "amount", text });
-    const cell = (tag, given, more = {}) => el(tag, { ...more, class: given.class ?? null }, given.text ?? given);
-    const table = (title, heads, rows) => el("section", { class: "panel" }, el("h2", {}, title), rows.length
-      ? el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": title }, el("table", {}, el("thead", {}, el("tr", {}, ...heads.map((head) => cell("th", head, { scope: "col" })))), el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((each) => cell("td", each)))))))
+    const item = (text, known, deed = null) => el("li", {}, el("p", { class: "text" }, ...text), el("p", { class: "faint" }, known), deed);
+    const part = (title, items) => el("section", { class: "panel", "aria-label": title }, el("h2", {}, title), items.length
+      ? el("ul", { class: "remembered", tabindex: "0", "aria-label": title }, ...items)
       : el("p", { class: "faint" }, "None."));
     this.memories.replaceChildren(
-      table("Topics", ["Title", amount("Importance"), amount("Messages"), "State", "Change"], topics.map((t) => [words(t.title), amount(ratio(t.importance)), amount(count(t.message_count)), t.state,
-        t.state === "gone" ? "" : el("button", { type: "button", onclick: () => rateTopic(this.context, this.name, t) }, "Rate or tag")])),
-      table("Facts", ["Category", "Key", "Value", "State"], facts.map((f) => [f.category, f.key, words(f.value), f.active ? "active" : "superseded"])),
-      table("Episodes", ["Turns", "Summary"], episodes.map((e) => [`${e.first_turn}–${e.last_turn}`, words(e.summary)])),
-      table("Compacted segments", ["Turns", "Summary", amount("Tokens before"), amount("after")], segments.map((s) => [`${s.first_turn}–${s.last_turn}`, words(s.summary), amount(count(s.tokens_before)), amount(count(s.tokens_after))])));
+      part("Facts", facts.map((f) => item([`${f.key.replaceAll("_", " ")}: `, hidden(f.value)], `${f.category}, ${f.active ? "active" : "superseded"}`))),
+      part("Topics", topics.map((t) => item([hidden(t.title)], `importance ${ratio(t.importance)}, ${several(t.message_count, "message")}, ${t.state}`,
+        t.state === "gone" ? null : el("button", { type: "button", onclick: () => rateTopic(this.context, this.name, t) }, "Rate or tag")))),
+      part("Episodes", episodes.map((e) => item([hidden(e.summary)], turnsOf(e)))),
+      part("Compacted segments", segments.map((s) => item([hidden(s.summary)], `${turnsOf(s)}, ${count(s.tokens_before)} tokens became ${count(s.tokens_after)}`))));
   }
 }
+
+const turnsOf = ({ first_turn: first, last_turn: last }) => (first === last ? `turn ${first}` : `turns ${first}–${last}`);
 
 const masked = (detail) => ({
   topics: (detail?.topics ?? []).map((topic) => ({ ...topic, title: null })),

@@ -2,7 +2,7 @@
 
 import { el, isWriting, labelled, select, setAttribute, setText } from "./dom.js";
 import { address, ago, count, sessionAddress, sessionKey, several } from "./format.js";
-import { VirtualList, cells } from "./list.js";
+import { VirtualList, cells, header } from "./list.js";
 import { MODES, Mark, Meter, Spark, slopeText } from "./marks.js";
 
 const SORT_EVERY_MS = 1000;
@@ -14,8 +14,9 @@ const COLUMNS = [
   { name: "mode", title: "Mode", sort: (a, b) => MODES.indexOf(b.mode) - MODES.indexOf(a.mode) || b.risk - a.risk },
   { name: "slope", title: "Slope", sort: (a, b) => (b.slope ?? 0) - (a.slope ?? 0) },
   { name: "turns", title: "Turns", sort: (a, b) => b.turns - a.turns },
-  { name: "app", title: "App", sort: (a, b) => by(a.app_id, b.app_id) },
-  { name: "id", title: "Session", sort: (a, b) => by(a.session_id, b.session_id) },
+  { name: "app", title: "App", rises: true, sort: (a, b) => by(a.app_id, b.app_id) },
+  { name: "user", title: "User", rises: true, sort: (a, b) => by(a.user_id, b.user_id) },
+  { name: "id", title: "Session", rises: true, sort: (a, b) => by(a.session_id, b.session_id) },
   { name: "alert", title: "Alert", sort: (a, b) => weight(b.alert) - weight(a.alert) },
   { name: "ago", title: "Updated", sort: (a, b) => by(b.updated_at, a.updated_at) },
 ];
@@ -24,9 +25,9 @@ const weight = (alert) => (!alert ? 0 : (alert.severity === "critical" ? 2 : 1) 
 const makeRow = () => {
   const meter = new Meter(), spark = new Spark(), mode = new Mark(), alert = new Mark();
   const link = el("a", { tabindex: "-1" });
-  const [risk, trend, inMode, slope, turns, app, id, alerted, since] = cells(...COLUMNS.map((column) => column.name));
+  const [risk, trend, inMode, slope, turns, app, user, id, alerted, since] = cells(...COLUMNS.map((column) => column.name));
   risk.append(meter.node); trend.append(spark.node); inMode.append(mode.node); id.append(link); alerted.append(alert.node);
-  const node = el("div", {}, risk, trend, inMode, slope, turns, app, id, alerted, since);
+  const node = el("div", {}, risk, trend, inMode, slope, turns, app, user, id, alerted, since);
   let shown = null;
   return {
     node,
@@ -37,11 +38,12 @@ const makeRow = () => {
         mode.show(row.mode);
         setText(slope, slopeText(row.slope));
         setText(turns, count(row.turns));
-        setText(app, row.app_id);
+        for (const [cell, of] of [[app, row.app_id], [user, row.user_id]]) { setText(cell, of); setAttribute(cell, "title", of); }
         setText(link, row.session_id);
         setAttribute(link, "href", sessionAddress(row));
         setAttribute(link, "title", row.session_id);
         alerted.classList.toggle("none", !row.alert);
+        setAttribute(alerted, "data-status", row.alert?.status ?? null);
         if (row.alert) alert.show(row.alert.severity, row.alert.status);
         node.classList.toggle("closed", row.open === false);
         shown = row;
@@ -65,6 +67,7 @@ export class Sessions {
     this.app = parameters.get("app") ?? "";
     this.mode = parameters.get("mode") ?? "";
     this.text = parameters.get("id") ?? "";
+    this.user = parameters.get("user") ?? "";
     this.sort = COLUMNS.find((column) => column.sort && column.name === parameters.get("sort")) ?? COLUMNS[0];
     this.paused = false;
     this.none = el("span");
@@ -74,7 +77,7 @@ export class Sessions {
       make: makeRow,
       key: sessionKey,
       latest: (row) => (this.paused ? row : context.board.sessions.get(sessionKey(row))),
-      rowHeight: () => (NARROW.matches ? 58 : 32),
+      rowHeight: () => (NARROW.matches ? 76 : 32),
       open: (row) => { location.hash = sessionAddress(row); },
       opensOnClick: true,
       selected: (row) => { this.kept.key = sessionKey(row); },
@@ -90,7 +93,7 @@ export class Sessions {
     if (!changed.sessions) return;
     this.#due = true;
     if (this.paused) return;
-    if (performance.now() - this.#lastSort >= SORT_EVERY_MS) this.#order();
+    if (!this.list.items.length || performance.now() - this.#lastSort >= SORT_EVERY_MS) this.#order();
     else this.list.schedule(); // rows stay where they are and show the latest: their order waits for its second
   }
 
@@ -110,36 +113,44 @@ export class Sessions {
 
   #toolbar() {
     const changed = () => { this.#remember(); this.#order(); this.grid.scrollTop = 0; };
-    this.search = el("input", { type: "search", placeholder: "part of an id", maxlength: "200", spellcheck: "false", oninput: () => { this.text = this.search.value.trim(); changed(); } });
-    this.search.value = this.text;
+    const part = (name) => {
+      const input = el("input", { type: "search", placeholder: "part of an id", maxlength: "200", spellcheck: "false", oninput: () => { this[name] = input.value.trim(); changed(); } });
+      input.value = this[name];
+      return input;
+    };
+    this.search = part("text");
+    this.users = part("user");
     this.apps = select([["", "all apps"]], "", { onchange: () => { this.app = this.apps.value; changed(); } });
     const modes = this.modes = select([["", "all modes"], ...MODES.map((mode) => [mode, mode])], this.mode, { onchange: () => { this.mode = modes.value; changed(); } });
     this.sorts = select(COLUMNS.filter((column) => column.sort).map((column) => [column.name, column.title.toLowerCase()]), this.sort.name, { onchange: () => this.#sortBy(this.sorts.value) });
     this.pauseButton = el("button", { type: "button", "aria-pressed": "false", "aria-keyshortcuts": "p", onclick: () => this.#pause() }, "Pause");
     this.counted = el("span", { class: "counted faint" });
     return el("div", { class: "tools" }, el("h1", { tabindex: "-1" }, "Sessions"), this.counted,
-      labelled("Session", this.search), labelled("App", this.apps), labelled("Mode", modes),
+      labelled("Session", this.search), labelled("User", this.users), labelled("App", this.apps), labelled("Mode", modes),
       labelled("Sorted by", this.sorts, { class: "field narrow-only" }), this.pauseButton);
   }
 
   #clear() {
-    this.search.value = this.text = this.app = this.apps.value = this.mode = this.modes.value = "";
+    this.search.value = this.text = this.users.value = this.user = this.app = this.apps.value = this.mode = this.modes.value = "";
     this.#remember();
     this.#order();
     this.grid.focus({ preventScroll: true });
   }
 
   #header() {
-    const titles = COLUMNS.map((column) => el("div", { role: "columnheader", class: `cell ${column.name}`, "data-sort": column.name, "aria-sort": column === this.sort ? "descending" : null },
-      column.sort ? el("button", { type: "button", onclick: () => this.#sortBy(column.name) }, column.title) : column.title));
-    this.titles = titles;
-    return el("div", { role: "rowgroup", class: "head" }, el("div", { role: "row", class: "row", "aria-rowindex": "1" }, ...titles));
+    const made = header(COLUMNS, ({ name, title, sort }) => (sort ? el("button", { type: "button", onclick: () => this.#sortBy(name) }, title) : title));
+    this.titles = [...made.querySelectorAll("[data-sort]")];
+    this.#markSorted();
+    return made;
+  }
+
+  #markSorted() {
+    for (const title of this.titles) setAttribute(title, "aria-sort", title.dataset.sort !== this.sort.name ? null : this.sort.rises ? "ascending" : "descending");
   }
 
   #sortBy(name) {
     this.sort = COLUMNS.find((column) => column.name === name);
-    const rising = ["app", "id"].includes(name);
-    for (const title of this.titles) setAttribute(title, "aria-sort", title.dataset.sort === name ? (rising ? "ascending" : "descending") : null);
+    this.#markSorted();
     this.sorts.value = name;
     this.#remember();
     this.#order();
@@ -156,7 +167,7 @@ export class Sessions {
   }
 
   #remember() {
-    const parameters = { id: this.text, app: this.app, mode: this.mode, sort: this.sort === COLUMNS[0] ? "" : this.sort.name };
+    const parameters = { id: this.text, user: this.user, app: this.app, mode: this.mode, sort: this.sort === COLUMNS[0] ? "" : this.sort.name };
     history.replaceState(null, "", address(["sessions"], parameters));
     this.context.kept.sessionsAddress = location.hash;
   }
@@ -164,11 +175,11 @@ export class Sessions {
   #order() {
     this.#lastSort = performance.now();
     this.#due = false;
-    const wanted = this.text.toLowerCase(), { app, mode } = this, apps = new Set(), rows = [];
+    const wanted = this.text.toLowerCase(), user = this.user.toLowerCase(), { app, mode } = this, apps = new Set(), rows = [];
     for (const row of this.context.board.sessions.values()) {
       apps.add(row.app_id);
       if ((app && row.app_id !== app) || (mode && row.mode !== mode)) continue;
-      if (wanted && !row.session_id.toLowerCase().includes(wanted)) continue;
+      if (!row.session_id.toLowerCase().includes(wanted) || !row.user_id.toLowerCase().includes(user)) continue;
       rows.push(row);
     }
     rows.sort((a, b) => this.sort.sort(a, b) || by(a.session_id, b.session_id) || by(a.app_id, b.app_id));

@@ -3,11 +3,12 @@
 import { correctTurn, giveFeedback } from "./changes.js";
 import { el, setText } from "./dom.js";
 import { moment, ratio, timeOfDay } from "./format.js";
-import { VirtualList, cells } from "./list.js";
+import { VirtualList, cells, header } from "./list.js";
 import { Meter } from "./marks.js";
 
 const PAGE = 200;
 const NARROW = matchMedia("(max-width: 44rem)");
+const COLUMNS = [["turn", "Turn"], ["role", "Role"], ["risk", "Risk"], ["said", "Text"], ["evidence", "Evidence"], ["time", "Time"]].map(([name, title]) => ({ name, title }));
 
 /** Text of turns, fetched by pages as they come into sight and forgotten when it is hidden. */
 class Texts {
@@ -49,7 +50,7 @@ export class Turns {
     this.grid = el("div", { class: "grid turns", "aria-label": "Turns" });
     this.reader = el("section", { class: "reader", "aria-label": "Selected turn", tabindex: "0" }, el("p", { class: "faint" }, "Select a turn."));
     this.node = el("div", { class: "turns-part" }, this.grid, this.reader);
-    this.list = new VirtualList(this.grid, header(), {
+    this.list = new VirtualList(this.grid, header(COLUMNS), {
       make: () => this.#row(),
       key: (turn) => turn.turn,
       rowHeight: () => (!this.#texts ? 28 : NARROW.matches ? 66 : 44),
@@ -89,7 +90,7 @@ export class Turns {
   }
 
   #row() {
-    const [number, role, risk, said, evidence, time] = cells("turn", "role", "risk", "said", "evidence", "time");
+    const [number, role, risk, said, evidence, time] = cells(...COLUMNS.map(({ name }) => name));
     const meter = new Meter();
     risk.append(meter.node);
     return {
@@ -119,6 +120,3 @@ export class Turns {
         text === undefined ? null : el("button", { type: "button", onclick: () => correctTurn(this.context, this.session, turn, text) }, "Correct the text")));
   }
 }
-
-const header = () => el("div", { role: "rowgroup", class: "head" }, el("div", { role: "row", class: "row", "aria-rowindex": "1" },
-  ...[["turn", "Turn"], ["role", "Role"], ["risk", "Risk"], ["said", "Text"], ["evidence", "Evidence"], ["time", "Time"]].map(([name, title]) => el("div", { role: "columnheader", class: `cell ${name}` }, title))));
