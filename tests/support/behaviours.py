@@ -20,8 +20,8 @@ _TESTS = ("tests", "deploy/clients/python/tests")
 _HEAD = """# What the source documents name, and what shows it
 
 Each behaviour that the five documents behind Turntide and its card name: where it is, the tests that show it, and why
-it is otherwise where it is. Made of the tests' marks by `python -m tests.support.behaviours`; a behaviour with neither
-a test nor a reason fails the suite.
+it is otherwise where it is: by default only, where a setting is named. Made of the tests' marks by `python -m
+tests.support.behaviours`; a behaviour with neither a test nor a reason fails the suite.
 """
 
 
@@ -32,11 +32,13 @@ class Behaviour(Struct, frozen=True, forbid_unknown_fields=True):
         what: In short.
         where: The file that does it.
         why: Where it is not as the document says: why.
+        setting: With which it is as the document says, although it is not by default.
     """
 
     what: str
     where: str
     why: str = ""
+    setting: str = ""
 
 
 def behaviours() -> dict[str, dict[str, Behaviour]]:
@@ -70,11 +72,15 @@ def page() -> str:
     for document, rows in behaviours().items():
         shown = sum(each in tests for each in rows)
         title = document if document == "card" else f"{document} memory"
-        lines += [f"## {title.capitalize()}", "", f"{len(rows)} behaviours, {shown} shown by tests.", ""]
+        by_setting = sum(bool(row.setting) for row in rows.values())
+        otherwise = sum(bool(row.why) for row in rows.values()) - by_setting
+        counts = f"{shown} shown by tests, {by_setting} by a setting, {otherwise} otherwise"
+        lines += [f"## {title.capitalize()}", "", f"{len(rows)} behaviours: {counts}.", ""]
         lines += ["| | behaviour | where | shown by | why otherwise |", "|---|---|---|---|---|"]
         for name, row in rows.items():
             links = ", ".join(f"[{test.removeprefix('test_')}](../{file})" for file, test in tests.get(name, ()))
-            cells = (name, row.what, f"[{row.where}](../{row.where})", links, row.why)
+            why = f"By default; not with `{row.setting}`. {row.why}" if row.setting else row.why
+            cells = (name, row.what, f"[{row.where}](../{row.where})", links, why)
             lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
         lines.append("")
     return "\n".join(lines)
