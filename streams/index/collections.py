@@ -124,6 +124,7 @@ SEGMENTS = Collection(
     SegmentCompacted,
     key=lambda segment: f"{session_key(segment.app_id, segment.session_id)}\n{segment.first_turn}-{segment.last_turn}",
     filters={"turn": lambda segment: segment.last_turn},
+    asked_by=(),
 )
 TOPICS = Collection(
     "topics",
@@ -133,6 +134,7 @@ TOPICS = Collection(
     filters={"source_offset": lambda topic: topic.source.offset},
     without=("similarity",),
     text=lambda topic: topic_text(topic.title, topic.summary),
+    asked_by=("topic_id", "kept", "cause"),
 )
 EPISODES = Collection(
     "episodes",
@@ -150,6 +152,7 @@ FACTS = Collection(
     filters={"importance_permille": lambda fact: permille(fact.importance)},
     without=("history",),  # earlier values have points of their own
     missing={"cause": "stored"},
+    asked_by=("category", "key", "active"),
 )
 USERS = Collection(
     "users",
@@ -157,6 +160,7 @@ USERS = Collection(
     filters={"event_time_ms": lambda user: milliseconds(user.timestamp)},
     without=("session_id",),
     erased_by=("user_id", "app_id"),
+    asked_by=(),
 )
 MEMORIES = Collection(
     "memories",
@@ -242,7 +246,12 @@ PROJECTS = Collection(
 OF_SESSIONS: tuple[Collection[Any], ...] = (TURNS, TOPICS)
 """Whose keys begin with a session's."""
 OF_EVENTS: Mapping[type[Struct], Collection[Any]] = {
-    each.event: Collection(each.index.collection, each.event, erased_by=each.index.erased_by)
+    each.event: Collection(
+        each.index.collection,
+        each.event,
+        erased_by=each.index.erased_by,
+        asked_by=each.index.erased_by if each.index.listed is None else None,
+    )
     for each in REGISTRY.emits.values()
     if each.index is not None and each.index.erased_by is not None
 }

@@ -12,6 +12,7 @@ from models.entities import TOPIC_OF
 from streams.encryption.keyring import NOBODY, Sealer, key_of_id
 from streams.encryption.records import steps_of
 from streams.encryption.tokens import sealed_bytes
+from streams.index.event_points import REST
 from streams.index.generations import WrappedStore
 from streams.ports import LocalStore, PayloadValue, Point, Query, SearchHit, StoredPoint, VectorStore, Where
 
@@ -115,7 +116,7 @@ async def forget_sealed(store: VectorStore, key_ids: Collection[str]) -> None:
 @cache
 def _content() -> frozenset[str]:
     """Payload fields that are encrypted."""
-    return frozenset(chain.from_iterable(map(steps_of, TOPIC_OF)))
+    return frozenset(chain([REST], chain.from_iterable(map(steps_of, TOPIC_OF))))
 
 
 def _opened(payload: _Payload) -> _Payload | None:

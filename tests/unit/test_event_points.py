@@ -45,6 +45,8 @@ _OWN: dict[type[Struct], dict[str, str]] = {AppMemoriesChanged: {"user_id": ""}}
 """A space has no user of its own, unless it is one's: who spoke last is not kept."""
 _BLANK = np.zeros(1, dtype=np.float32)
 _OFFSET = 7
+_ALONE = 7
+"""Session, user, app, turn, offset, one filter of the collection's own, and the rest."""
 
 
 def written(collection: Collection[Any]) -> type[Struct]:
@@ -55,7 +57,7 @@ def written(collection: Collection[Any]) -> type[Struct]:
 
 @pytest.mark.parametrize("collection", _ALL, ids=lambda each: f"{each.name}-{each.event.__name__}")
 def test_an_event_reads_as_it_was_written(collection: Collection[Any]) -> None:
-    """Every field but those that a collection leaves out; the payload is scalars, none of them a boolean."""
+    """Every field but those that a collection leaves out; of the payload's scalars those are few that stand alone."""
     kind = written(collection)
     event = msgspec.json.decode((_EXAMPLES / f"{schema_of(kind)}.json").read_bytes(), type=kind)
     point = collection.point(event, _OFFSET, _BLANK)
@@ -64,6 +66,7 @@ def test_an_event_reads_as_it_was_written(collection: Collection[Any]) -> None:
 
     assert {type(value) for value in point.payload.values()} <= {str, int, float, type(None)}
     assert point.payload["event_offset"] == _OFFSET
+    assert collection.asked_by is None or len(point.payload) <= _ALONE + len(collection.asked_by)
     assert {name: getattr(found, name) for name in expected} == expected | _OWN.get(collection.event, {})
     assert not any(getattr(found, name) for name in collection.without if name != "type")
 
