@@ -1,8 +1,9 @@
 """`turntide alerts`: list, explain, acknowledge and label alerts, and test the sinks."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 from msgspec import to_builtins
@@ -19,6 +20,7 @@ from models.events import (
     AlertChanged,
     AlertLabelled,
     AlertStatus,
+    AlertTriaged,
     Escalation,
     EvidenceTurn,
     Mode,
@@ -30,6 +32,7 @@ from models.events.ids import named_id
 from models.events.topics import ALERTS
 from models.policy import NotifyPolicy
 from models.risk.telling import ToldAlert, contribution_words, counterfactual, policy_words, strongest
+from models.risk.triage import refusal
 from streams.kafka.records import events_on, input_record
 from streams.notify.forms import teller
 from streams.notify.sinks import NO_SINK, sinks_of
@@ -95,8 +98,8 @@ def ack(
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Acknowledge an alert: it is not repeated until it grows worse or is resolved."""
-    written = asyncio.run(acknowledge(load_settings(), alert_id, by=by, note=note))
-    Printer(output).record({"alert_id": alert_id, "session_id": written.session_id, "by": by, "sent": True})
+    (said,) = asyncio.run(say(load_settings(), [alert_id], AlertAcknowledged, by=by, note=note))
+    Printer(output).record({"alert_id": alert_id, "session_id": said.session_id, "by": by, "sent": True})
 
 
 @app.command(
@@ -134,7 +137,7 @@ def label(
         asyncio.run(send_to_turns(settings, [input_record(made, partition)]))
         labels = [made]
     else:
-        labels = asyncio.run(label_alerts(settings, alert_ids or [], escalating=escalating, **said))
+        labels = asyncio.run(say(settings, alert_ids or [], AlertLabelled, escalating=escalating, **said))
     rows = [{"alert_id": each.alert_id, "session_id": each.session_id, "escalating": escalating} for each in labels]
     Printer(output).rows("labelled", rows)
 
@@ -163,51 +166,43 @@ async def latest_alerts(settings: Settings) -> dict[str, AlertChanged]:
     return {alert_id: alert for alert_id, alert in latest.items() if alert.cause != "erased"}
 
 
-async def acknowledge(settings: Settings, alert_id: str, *, by: str, note: str) -> AlertAcknowledged:
-    """Write the acknowledgement to `turns.v1`, where the alert's session stands: it has its place in their order.
+Said = TypeVar("Said", AlertAcknowledged, AlertTriaged, AlertLabelled)
+
+
+async def say(settings: Settings, alert_ids: Sequence[str], kind: type[Said], **fields: Any) -> list[Said]:
+    """Write what is said of alerts to `turns.v1`, where their sessions stand: it has its place in their order.
+
+    Nothing is written if one of them does not take it. `fields` are those of the event that each gets.
 
     Raises:
-        ConfigurationError: There is no such alert, or it is resolved.
+        ConfigurationError: An id names no alert, one that does not take it, or one whose session was erased: what is
+            said would name it again.
         DeliveryFailed: The broker did not confirm.
     """
-    alert = (await latest_alerts(settings)).get(alert_id)
-    if alert is None:
-        raise ConfigurationError(f"no alert has the id {alert_id}: `turntide alerts list` shows them")
-    if alert.status is AlertStatus.RESOLVED:
+    alerts, wanted = await latest_alerts(settings), list(dict.fromkeys(alert_ids))
+    if unknown := [alert_id for alert_id in wanted if alert_id not in alerts]:
         raise ConfigurationError(
-            f"alert {alert_id} is resolved since {alert.timestamp.isoformat()}: nothing to do. `turntide alerts label` "
-            "says whether it was right"
+            f"no alert has the id {', '.join(unknown)}: nothing was written. `turntide alerts list` shows them"
         )
-    event = AlertAcknowledged(
-        session_id=alert.session_id,
-        app_id=alert.app_id,
-        timestamp=datetime.now(UTC),
-        alert_id=alert_id,
-        by=by,
-        note=note,
-    )
-    await send_to_turns(settings, [input_record(event, alert.source.partition)])
-    return event
-
-
-async def label_alerts(
-    settings: Settings, alert_ids: list[str], *, escalating: bool, reason: str, by: str
-) -> list[AlertLabelled]:
-    """Write the labels to `turns.v1`, where their sessions stand; none if an id is wrong.
-
-    Raises:
-        ConfigurationError: An id names no alert, or one whose session was erased: a label would name it again.
-        DeliveryFailed: The broker did not confirm.
-    """
-    alerts = await latest_alerts(settings)
-    labels = alert_labels.labels_for(alerts, alert_ids, escalating=escalating, reason=reason, by=by)
-    if erased := await alert_labels.erased_since(settings, [alerts[each.alert_id] for each in labels]):
+    now, each_of = datetime.now(UTC), [alerts[alert_id] for alert_id in wanted]
+    said = [
+        kind(session_id=of.session_id, app_id=of.app_id, timestamp=now, alert_id=of.alert_id, **fields)
+        for of in each_of
+    ]
+    for each in said:
+        if isinstance(each, AlertAcknowledged | AlertTriaged):
+            other = alerts.get(getattr(each, "duplicate_of", None) or "")
+            if (refused := refusal(alerts[each.alert_id], each, other)) is not None:
+                raise ConfigurationError(f"{refused.why}. Nothing was written")
+    # Of one that is open, an erasure is told on its own topic.
+    over = [of for of in each_of if kind is AlertLabelled or of.status is AlertStatus.RESOLVED]
+    if erased := await alert_labels.erased_since(settings, over):
         raise ConfigurationError(
-            f"the session of alert {', '.join(sorted(erased))} was erased: nothing was labelled, for a label would "
-            "bring its name back"
+            f"the session of alert {', '.join(sorted(erased))} was erased: nothing was written, for it would bring its "
+            "name back"
         )
-    await send_to_turns(settings, [input_record(each, alerts[each.alert_id].source.partition) for each in labels])
-    return labels
+    await send_to_turns(settings, [input_record(each, alerts[each.alert_id].source.partition) for each in said])
+    return said
 
 
 def harmless_alert(now: datetime) -> AlertChanged:
@@ -271,6 +266,8 @@ def explained(alert: AlertChanged, words: ToldAlert) -> str:
     score = f"score {alert.score:.2f}"
     if judged is not None:
         score = f"probability {judged.probability:.2f} (alert from {judged.threshold:.2f})"
+    until = alert.snoozed_until
+    rests = f"repeats {alert.duplicate_of}" if until is None else f"until {until:%Y-%m-%d %H:%M}Z"
     head = (
         f"{alert.status.value} {alert.severity.value}  session {alert.session_id}  app {alert.app_id}  "
         f"turn {alert.turn}  {score}  at {alert.timestamp:%Y-%m-%d %H:%M:%S}Z"
@@ -281,6 +278,7 @@ def explained(alert: AlertChanged, words: ToldAlert) -> str:
             *([f"  next     {words.next_step}"] if words.next_step else []),
             *([f"  open     {words.link}"] if words.link else []),
             f"  is       {head}",
+            *([f"  rests    {rests}"] if alert.is_silenced else []),
             f"  why      {alert.reason}",
             *grounds,
             f"  turns    {evidence or 'none'}",
@@ -325,6 +323,9 @@ def described(alert: AlertChanged, words: ToldAlert) -> dict[str, object]:
         "next_step": words.next_step,
         "link": words.link,
         "reason": alert.reason,
+        "assignee": alert.assignee,
+        "snoozed_until": alert.snoozed_until and alert.snoozed_until.isoformat(),
+        "duplicate_of": alert.duplicate_of,
         "signals": {signal.name: round(signal.share, 3) for signal in alert.signals},
         "evidence_turns": [turn.turn for turn in alert.evidence],
         "fired_at": alert.fired_at.isoformat(),

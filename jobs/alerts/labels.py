@@ -1,7 +1,7 @@
 """Labels: whether an alert was right, or whether a session escalated that raised none. Back-tests measure by them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from aiokafka.structs import ConsumerRecord
@@ -18,38 +18,6 @@ from streams.settings import Settings
 from streams.wiring import written_policy
 
 _TAG, _ERASED = tag_of(AlertLabelled).encode(), tag_of(SessionErased).encode()
-
-
-def labels_for(
-    alerts: Mapping[str, AlertChanged],
-    alert_ids: Sequence[str],
-    *,
-    escalating: bool,
-    reason: str,
-    by: str,
-) -> list[AlertLabelled]:
-    """One label for each alert, whatever has become of it.
-
-    Raises:
-        ConfigurationError: An id names no alert; none of the labels is made.
-    """
-    if unknown := [alert_id for alert_id in alert_ids if alert_id not in alerts]:
-        raise ConfigurationError(
-            f"no alert has the id {', '.join(unknown)}: nothing was labelled. `turntide alerts list` shows them"
-        )
-    now = datetime.now(UTC)
-    return [
-        AlertLabelled(
-            session_id=alerts[alert_id].session_id,
-            app_id=alerts[alert_id].app_id,
-            timestamp=now,
-            alert_id=alert_id,
-            escalating=escalating,
-            reason=reason,
-            by=by,
-        )
-        for alert_id in dict.fromkeys(alert_ids)
-    ]
 
 
 def label_of_session(

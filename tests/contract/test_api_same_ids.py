@@ -19,6 +19,7 @@ from qdrant_client import AsyncQdrantClient
 from models.events import (
     AlertAcknowledged,
     AlertLabelled,
+    AlertTriaged,
     FeedbackGiven,
     Position,
     ProfileUpdated,
@@ -68,7 +69,7 @@ _PASSES = ("age_seconds", "inactive_seconds", "at", "exportedAt")
 """Fields that tell the time of the answer, or how long ago something was."""
 _NAMED = ("request_id", "status", "offset")
 """Fields that hold a random name, or a place in a log that is everybody's."""
-_Act = AlertAcknowledged | AlertLabelled | TurnCorrected
+_Act = AlertAcknowledged | AlertLabelled | AlertTriaged | TurnCorrected
 _Unsigned = TopicAdjusted | FeedbackGiven
 """Say not who did it: the audit does."""
 ALL = "token-of-all-the-apps"

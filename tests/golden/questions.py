@@ -378,4 +378,8 @@ async def _live_deeds(ask: Asker, world: World) -> None:
             place, of = f"POST /v1/live/alerts/{name}", {"session_id": session_id}
             await ask(f"{place}/acknowledge", {**of, "note": "looking"})
             await ask(f"{place}/label", {**of, "label": False, "reason": "homework"})
+            named = [{**of, "alert_id": name}]
+            await ask("POST /v1/live/alerts/label", {"alerts": named, "label": True})
+            for news in ({"assignee": "bob", "note": "asked"}, {"duplicate_of": "nothing"}, {"note": "late"}):
+                await ask("POST /v1/live/alerts/triage", {"alerts": named, **news})
         await ask(f"GET /v1/live/sessions/{session_id}")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from jobs.alerts.command import acknowledge, harmless_alert, latest_alerts
+from jobs.alerts.command import harmless_alert, latest_alerts, say
 from jobs.operate.dlq import letters, replay_letters
 from models.errors import ConfigurationError
 from models.events import AlertAcknowledged, AlertChanged, AlertStatus, DeadLetter
@@ -124,8 +124,8 @@ async def test_alerts_by_their_latest_change(settings: Settings) -> None:
     latest = {name: change.id for name, change in (await latest_alerts(settings)).items()}
     for name in ("a", "unknown"):
         with pytest.raises(ConfigurationError, match=name):
-            await acknowledge(settings, name, by="", note="")
-    await acknowledge(settings, "b", by="anna", note="on it")
+            await say(settings, [name], AlertAcknowledged)
+    await say(settings, ["b"], AlertAcknowledged, by="anna", note="on it")
     (record,) = await records_on(settings, TURNS)
     event = msgspec.json.decode(record.value, type=AlertAcknowledged)
 

@@ -5,10 +5,10 @@ from binascii import crc32
 from collections.abc import Callable
 from functools import partial
 
-from jobs.alerts.command import acknowledge, label_alerts, latest_alerts
+from jobs.alerts.command import latest_alerts, say
 from jobs.operate.doctor import check_partitioner
 from jobs.operate.doctor.verdict import Status
-from models.events import AlertChanged, AlertStatus
+from models.events import AlertAcknowledged, AlertChanged, AlertLabelled, AlertStatus
 from models.events.topics import TURNS
 from streams.kafka.producer import Producer
 from streams.settings import ScorerSettings, Settings
@@ -46,8 +46,8 @@ async def test_an_acknowledgement_reaches_a_session_that_its_producer_put_elsewh
             return found if len(found) == 2 else None
 
         first, second = await until(both_fire, "an alert of each app")
-        await acknowledge(settings, first.alert_id, by="anna", note="looking")
-        await label_alerts(settings, [second.alert_id], escalating=True, reason="", by="anna")
+        await say(settings, [first.alert_id], AlertAcknowledged, by="anna", note="looking")
+        await say(settings, [second.alert_id], AlertLabelled, escalating=True, by="anna")
         is_seen = partial(changed, settings, lambda alert: alert.status is AlertStatus.ACKNOWLEDGED)
         seen = await until(is_seen, "the acknowledgement in the alert", within_s=20)
     placed = {record.partition for record in await records_on(settings, TURNS)}

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from jobs.alerts.command import label_alerts, latest_alerts
+from jobs.alerts.command import latest_alerts, say
 from jobs.alerts.labels import latest_labels
 from jobs.replay.alert import replay_alert
 from jobs.replay.command import folding
 from models.errors import ConfigurationError
-from models.events import AlertStatus, InputEvent, SessionEnded, Turn
+from models.events import AlertLabelled, AlertStatus, InputEvent, SessionEnded, Turn
 from models.policy.digest import policy_digest
 from models.risk.scorer import RuleScorer
 from streams.settings import Settings
@@ -59,7 +59,7 @@ async def test_an_alert_is_made_again_bit_for_bit(settings: Settings) -> None:
     ended = SessionEnded(session_id="rising", timestamp=START + timedelta(minutes=2))
     await send(settings, map(recorded, [*among_others(turns_of("rising", 0, RISING)), ended]))
     alert_id = await rising(settings, AlertStatus.RESOLVED)
-    await label_alerts(settings, [alert_id], escalating=True, reason="tried it on", by="anna")
+    await say(settings, [alert_id], AlertLabelled, escalating=True, reason="tried it on", by="anna")
     found = await replay_alert(settings, alert_id, bar=folding)
     label = (await latest_labels(settings))[alert_id]
 

@@ -136,6 +136,7 @@ def _bodies(app: str, names: Names) -> dict[str, list[dict[str, Any]]]:
     found = [{"query": QUERY, "strategy": each} for each in ("tfidf", "hybrid")]
     talks: list[dict[str, Any]] = [{"threshold": 0}, *({"conversation_id": each} for each in names.sessions[::-1])]
     of_alert = {"session_id": names.sessions[0]}
+    alerts = [{**of_alert, "alert_id": f"alert-{app}"}]
     project, edge = "/v1/projects/{project_id}", {"source_id": MEMORY_ID, "target_id": OTHER_MEMORY_ID}
     return {
         "post /v1/retrieve": [{**body, "max_distance": 2.0, **more} for body in users for more in ({}, after)],
@@ -158,6 +159,8 @@ def _bodies(app: str, names: Names) -> dict[str, list[dict[str, Any]]]:
         "put /v1/sessions/{session_id}/turns/{turn}": [{"content": f"canary-of-{app} said anew"}],
         "post /v1/live/alerts/{alert_id}/acknowledge": [of_alert],
         "post /v1/live/alerts/{alert_id}/label": [{**of_alert, "label": True}],
+        "post /v1/live/alerts/label": [{"alerts": alerts, "label": True}],
+        "post /v1/live/alerts/triage": [{"alerts": alerts, "assignee": f"ops-{app}"}],
         "post /apps/{app_id}/uninstall": [{"purgeMemories": True}],
         "put /apps/{app_id}/injection": [{"inject": True}],
         "put /apps/{app_id}/memories/{memory_id}": [{"pinned": True}],

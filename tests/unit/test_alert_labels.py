@@ -13,8 +13,8 @@ from aiokafka.structs import ConsumerRecord
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from jobs.alerts.command import label_alerts
-from jobs.alerts.labels import erased_by, labels_for, labels_in
+from jobs.alerts.command import say
+from jobs.alerts.labels import erased_by, labels_in
 from jobs.cli import app
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.judging import judge
@@ -26,7 +26,6 @@ from models.wire.codec import decode_input
 from streams.archive.inputs import archived_changes, archived_inputs
 from streams.archive.writer import LakeWriter
 from streams.kafka.producer import Record
-from streams.kafka.records import input_record
 from streams.settings import load_settings
 from tests.support.alert_log import consumed
 from tests.support.backtest_sessions import log_of, traffic_of
@@ -54,26 +53,6 @@ def label(alert_id: str = "a-1", *, escalating: bool = True, **fields: Any) -> e
 def ask(writer: LakeWriter, sql: str) -> list[Any]:
     """Rows of a query."""
     return writer.con.execute(sql).fetchall()
-
-
-def test_a_label_goes_under_its_sessions_key() -> None:
-    """Also of an alert that is resolved; an id named twice is labelled once."""
-    alerts = {"a-1": alert("e", events.AlertStatus.RESOLVED), "a-2": replace(ALERT, session_id="s-2")}
-    made = labels_for(alerts, ["a-2", "a-1", "a-2"], escalating=False, reason="homework", by="anna")
-    records = [input_record(each) for each in made]
-
-    assert [("a-2", "s-2"), ("a-1", "s-1")] == [(each.alert_id, each.session_id) for each in made]
-    assert {each.app_id for each in made} == {ALERT.app_id}
-    assert [b"s-2", b"s-1"] == [record.key for record in records]
-    assert made == [
-        decode_input(each.value, each.key, NOW + timedelta(days=99_999), IntakePolicy()) for each in records
-    ]
-
-
-def test_an_unknown_alert_labels_none() -> None:
-    """All are refused, by name: half of a list would be labelled and nobody would know which."""
-    with pytest.raises(ConfigurationError, match="no alert has the id a-8, a-9: nothing was labelled"):
-        labels_for({"a-1": ALERT}, ["a-1", "a-8", "a-9"], escalating=True, reason="", by="")
 
 
 @pytest.mark.parametrize(("named", "found"), [(ALERT.app_id, {"before"}), ("", {"before"}), ("other", set())])
@@ -117,10 +96,10 @@ def test_no_label_brings_the_name_of_an_erased_session_back(monkeypatch: pytest.
     monkeypatch.setattr("jobs.alerts.command.send_to_turns", send)
     settings = load_settings(topic_prefix=PREFIX)
 
-    with pytest.raises(ConfigurationError, match="session of alert a-1 was erased: nothing was labelled"):
-        asyncio.run(label_alerts(settings, ["a-1", "a-2"], escalating=True, reason="", by=""))
+    with pytest.raises(ConfigurationError, match="session of alert a-1 was erased: nothing was written"):
+        asyncio.run(say(settings, ["a-1", "a-2"], events.AlertLabelled, escalating=True))
     assert ([(topic, 0), (topic, 3)], []) == (read, sent)
-    asyncio.run(label_alerts(settings, ["a-2"], escalating=True, reason="", by=""))
+    asyncio.run(say(settings, ["a-2"], events.AlertLabelled, escalating=True))
     assert [b"s-2"] == sent
 
 

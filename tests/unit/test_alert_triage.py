@@ -1,11 +1,14 @@
 """Triage of alerts through the fold: who looks after one, until when it rests, which other it repeats."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
+from jobs.cli import app
 from models.events import (
     AlertAcknowledged,
     AlertChanged,
@@ -18,7 +21,9 @@ from models.events import (
 )
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
+from streams.kafka.producer import Record
 from tests.support.entity_driver import Entities, keep_entities
+from tests.support.lake_records import alert
 from tests.support.session_driver import NOON, Session, said
 
 
@@ -132,7 +137,7 @@ def test_who_acknowledges_ends_the_snooze() -> None:
     assert session.state.due.snoozed_until is None
 
 
-class Partition:
+class TriagedPartition:
     """A partition that a fresh worker recovers before each record, and the alerts that came out."""
 
     def __init__(self) -> None:
@@ -158,9 +163,9 @@ class Partition:
         return [each for each in self.alerts if each.app_id == app_id]
 
 
-def two_tenants() -> Partition:
+def two_tenants() -> TriagedPartition:
     """Two apps with an alert each, in sessions of one id."""
-    partition = Partition()
+    partition = TriagedPartition()
     for app_id in ("a", "b"):
         partition.take(said(0, app_id=app_id, risk=0.95))
     return partition
@@ -221,3 +226,44 @@ def test_an_erasure_takes_the_triage_with_it() -> None:
     last = partition.of("a")[-1]
     assert ("erased", "", None, "") == (last.cause, last.assignee, last.snoozed_until, last.by)
     assert "snoozed" == partition.of("a")[-2].cause
+
+
+def test_the_command_writes_where_the_sessions_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all that are named or, if one does not take it, for none; what is left out stays as it is."""
+    of = {name: alert(f"e-{name}", AlertStatus.FIRING) for name in ("a-1", "a-2", "a-3")}
+    of = {name: msgspec.structs.replace(each, alert_id=name) for name, each in of.items()}
+    of["a-3"] = msgspec.structs.replace(of["a-3"], app_id="other")
+    sent: list[Record] = []
+
+    async def latest(_: object) -> dict[str, AlertChanged]:
+        return of
+
+    async def send(_: object, records: Sequence[Record]) -> None:
+        sent.extend(records)
+
+    monkeypatch.setattr("jobs.alerts.command.latest_alerts", latest)
+    monkeypatch.setattr("jobs.alerts.command.send_to_turns", send)
+
+    def run(*words: str) -> int:
+        return CliRunner().invoke(app, ["alerts", "triage", *words]).exit_code
+
+    refused = [
+        run("a-1"),
+        run("a-1", "unknown", "--assign", "bob"),
+        run("a-1", "--repeats", "a-1"),
+        run("a-1", "--repeats", "a-3"),
+    ]
+    nothing = list(sent)
+    done = [run("a-1", "a-2", "--snooze", "90", "--by", "anna"), run("a-2", "--repeats", "a-1", "--assign", "")]
+    said_of = [msgspec.json.decode(each.value or b"", type=AlertTriaged) for each in sent]
+
+    assert ([0, 0], []) == (done, nothing)
+    assert all(refused)
+    assert [("a-1", "anna", None), ("a-2", "anna", None), ("a-2", "", "")] == [
+        (each.alert_id, each.by, each.assignee) for each in said_of
+    ]
+    assert all(
+        each.snoozed_until and abs(each.snoozed_until - each.timestamp - timedelta(minutes=90)) < timedelta(minutes=1)
+        for each in said_of[:2]
+    )
+    assert ("a-1", None) == (said_of[2].duplicate_of, said_of[2].snoozed_until)

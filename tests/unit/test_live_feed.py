@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaConnectionError
 from aiokafka.structs import ConsumerRecord, OffsetAndTimestamp
 
 from models.errors import InvalidRecord, StoreUnavailable
-from models.events import AlertLabelled, SessionErased, SessionName, session_key
+from models.events import AlertLabelled, AlertTriaged, SessionErased, SessionName, session_key
 from models.events.erase import EraseRequested
 from models.events.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
 from models.wire.codec import encode
@@ -40,7 +40,7 @@ def record(
 
 
 def test_each_topic_tells_the_board_its_part() -> None:
-    """Profiles, alerts with their trace, segments, labels."""
+    """Profiles, alerts with their trace, segments, labels, and notes of the session of that app."""
     board = LiveBoard()
     header = [("traceparent", f"00-{TRACE}-b7ad6b7169203331-01".encode())]
     label = AlertLabelled(session_id="s", timestamp=AT, alert_id="alert-1", escalating=True)
@@ -48,11 +48,15 @@ def test_each_topic_tells_the_board_its_part() -> None:
     take(board, ALERTS, record(ALERTS, encode(alert()), headers=header))
     take(board, COMPACTIONS, record(COMPACTIONS, encode(segment())))
     take(board, TURNS, record(TURNS, encode(label)))
+    for app_id in ("a", "b"):
+        note = AlertTriaged(session_id="s", app_id=app_id, timestamp=AT, alert_id="alert-1", note="seen", by=app_id)
+        take(board, TURNS, record(TURNS, encode(note)))
     known, row = board.alert("alert-1"), board.row(S)
 
     assert known is not None
     assert row is not None
     assert (known.trace_id, known.label, len(board.segments(S))) == (TRACE, True, 1)
+    assert ["a"] == [note.by for note in known.notes]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,18 @@ import httpx
 import msgspec
 import pytest
 
-from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, ModeTransition, Position, SessionTurns
+from models.events import (
+    AlertAcknowledged,
+    AlertLabelled,
+    AlertStatus,
+    AlertTriaged,
+    Mode,
+    ModeTransition,
+    Position,
+    SessionTurns,
+)
 from models.wire.codec import encode
+from streams.api.live.messages import AlertNote
 from streams.api.live.service import page_routes
 from streams.http.health import Api
 from streams.index.collections import SEGMENTS
@@ -22,7 +32,7 @@ from streams.settings.http import TokenRole
 from tests.support.api_doubles import said
 from tests.support.api_tenants import canary, topic_of, user_events_of
 from tests.support.http_api import client_of
-from tests.support.live_made import alert, at_ms, profile, segment
+from tests.support.live_made import AT, alert, at_ms, profile, segment
 from tests.support.live_served import Holders, LiveServed, live_token
 from tests.support.loaded import loaded_embedder
 
@@ -198,6 +208,70 @@ async def test_what_people_do_is_written_as_the_command_line_writes_it() -> None
     assert labelled.value == encode(label)
     assert known is not None
     assert known.label is False
+
+
+async def test_several_alerts_are_triaged_and_labelled_at_once() -> None:
+    """All or none: one that is resolved, unknown or another tenant's leaves all as they are; a note is always taken."""
+    served = Watched()
+    kinds: dict[str, dict[str, Any]] = {
+        "one": {},
+        "two": {"duplicate_of": "one"},
+        "over": {"status": AlertStatus.RESOLVED},
+        "theirs": {"app": "b"},
+    }
+    for alert_id, more in kinds.items():
+        served.page.board.take_alert(alert("s", alert_id, source=Position("turns.v1", 5, 7), **more), at_ms())
+
+    def named(*alert_ids: str) -> dict[str, Any]:
+        return {"alerts": [{"alert_id": each, "session_id": "s"} for each in alert_ids]}
+
+    triage, label = "/v1/live/alerts/triage", "/v1/live/alerts/label"
+    async with served.client("ops-a") as client:
+        refused = [
+            await client.post(triage, json=named("one", "theirs") | {"assignee": "eve"}),
+            await client.post(triage, json=named("one", "over") | {"assignee": "bob"}),
+            await client.post(triage, json=named("one") | {"duplicate_of": "one"}),
+            await client.post(triage, json=named("one") | {"duplicate_of": "two"}),
+            await client.post(triage, json=named("one") | {"duplicate_of": "theirs"}),
+            await client.post(triage, json=named("one")),
+            await client.post(triage, json=named() | {"note": "nothing"}),
+            await client.post(label, json=named("one", "unknown") | {"label": True}),
+        ]
+        nothing = list(served.log.records)
+        done = [
+            await client.post(triage, json=named("two", "over") | {"note": "one campaign"}),
+            await client.post(triage, json=named("two") | {"duplicate_of": "", "assignee": "bob"}),
+            await client.post(label, json=named("one", "over") | {"label": False, "reason": "homework"}),
+        ]
+    await served.store.close()
+    said = [
+        msgspec.json.decode(record.value or b"", type=AlertTriaged | AlertLabelled) for _, record in served.log.records
+    ]
+
+    assert [404, 409, 422, 422, 422, 422, 422, 404] == [each.status_code for each in refused]
+    assert nothing == []
+    assert [(202, 2), (202, 1), (202, 2)] == [(each.status_code, len(each.json()["written"])) for each in done]
+    assert ["two", "over", "two", "one", "over"] == [each.alert_id for each in said]
+    assert {("s", "a", "ops-a")} == {(each.session_id, each.app_id, each.by) for each in said}
+    assert isinstance(said[2], AlertTriaged)
+    assert ("bob", "", None, "") == (said[2].assignee, said[2].duplicate_of, said[2].snoozed_until, said[2].note)
+
+
+async def test_notes_are_shown_to_who_may_read_text() -> None:
+    """Others see that there is one, and whose."""
+    served = Watched()
+    await served.fill()
+    served.page.board.take_note("alert-a", note := AlertNote(by="bob", at=AT, note="asked the desk"))
+    served.page.board.take_note("alert-a", note)
+    async with served.client("all") as client:
+        shown = [
+            (await client.get(f"/v1/live/sessions/session-a?app_id=a{text}")).json() for text in ("", "&text=true")
+        ]
+    await served.store.close()
+
+    assert [[("bob", None)], [("bob", "asked the desk")]] == [
+        [(each["by"], each["note"]) for alert in timeline["alerts"] for each in alert["notes"]] for timeline in shown
+    ]
 
 
 @pytest.mark.parametrize(

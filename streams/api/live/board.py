@@ -19,8 +19,8 @@ from typing import NamedTuple
 from models.errors import AmbiguousApp
 from models.events import AlertChanged, ModeTransition, ProfileUpdated, SegmentCompacted, SessionName, app_meant
 from models.events.erase import EraseRequested
-from streams.api.live.known import MOST_ALERTS, KnownAlert, KnownSession
-from streams.api.live.messages import AlertRow, Row
+from streams.api.live.known import MOST_ALERTS, MOST_NOTES, KnownAlert, KnownSession
+from streams.api.live.messages import AlertNote, AlertRow, Row
 
 _SPARE_RATIO = 0.05
 """Of the sessions, let go together: looking for the longest silent costs a sort."""
@@ -95,7 +95,9 @@ class LiveBoard:
         if (found := self._known(session := _session_of(alert), alert.user_id, at_ms)) is None:
             return
         before = found.alerts.pop(alert.alert_id, None)
-        found.alerts[alert.alert_id] = KnownAlert(alert, at_ms, trace_id, None if before is None else before.label)
+        found.alerts[alert.alert_id] = KnownAlert(
+            alert, at_ms, trace_id, *((None,) if before is None else (before.label, before.notes))
+        )
         self._alerts[alert.alert_id] = session
         for alert_id in list(found.alerts)[:-MOST_ALERTS]:
             self._drop_alert(found, alert_id)
@@ -115,6 +117,12 @@ class LiveBoard:
         if found is not None:
             found.label = escalating
             self._touch(_ALERT, alert_id)
+
+    def take_note(self, alert_id: str, note: AlertNote) -> None:
+        """Somebody remarks something; one that is known already is taken once."""
+        found = self.alert(alert_id)
+        if found is not None and note not in found.notes:
+            found.notes = [*found.notes, note][-MOST_NOTES:]
 
     def erase_session(self, session: SessionName, at_ms: int) -> None:
         """Forget what was written of a session up to this time, also what is read later.

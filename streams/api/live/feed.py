@@ -1,13 +1,14 @@
 """Reads what the board is made of: Kafka without a group, from `live.window` ago to now and on.
 
 It never stops the role it runs in: whatever fails is logged, and it connects again and begins anew, which the board
-does not mind. Turns are passed over unread but for the few records that are labels or erasures.
+does not mind. Turns are passed over unread but for the few records that say something of alerts, or erase.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from time import monotonic, time
+from typing import get_args
 
 import msgspec
 import structlog
@@ -21,6 +22,7 @@ from models.wire.codec import UNDECODABLE, decode_output
 from models.wire.envelope import tag_of
 from models.wire.trace_context import traceparent_of
 from streams.api.live.board import LiveBoard
+from streams.api.live.messages import AlertNote
 from streams.kafka.client import admin, consumer
 from streams.settings import Settings
 
@@ -36,10 +38,9 @@ LOOK_AROUND_S = 30.0
 WITHOUT_TOPICS_S = 5.0
 RETRY_S, LONGEST_RETRY_S = 1.0, 30.0
 _MS = timedelta(milliseconds=1)
-_LABELLED, _ERASED = tag_of(events.AlertLabelled).encode(), tag_of(events.SessionErased).encode()
-_control: msgspec.json.Decoder[events.AlertLabelled | events.SessionErased] = msgspec.json.Decoder(
-    events.AlertLabelled | events.SessionErased
-)
+_Told = events.AlertLabelled | events.AlertAcknowledged | events.AlertTriaged | events.SessionErased
+_TAGS = [tag_of(kind).encode() for kind in get_args(_Told)]
+_control: msgspec.json.Decoder[_Told] = msgspec.json.Decoder(_Told)
 
 
 class LiveFeed:
@@ -145,8 +146,8 @@ class LiveFeed:
 
 
 def _controls(records: Iterable[ConsumerRecord]) -> list[ConsumerRecord]:
-    """Those that may be a label or an erasure."""
-    return [each for each in records if each.value and (_LABELLED in each.value or _ERASED in each.value)]
+    """Those that may say something of an alert, or be an erasure."""
+    return [each for each in records if each.value and any(tag in each.value for tag in _TAGS)]
 
 
 def take(board: LiveBoard, topic: Topic, record: ConsumerRecord) -> None:
@@ -186,8 +187,12 @@ def _take_control(board: LiveBoard, record: ConsumerRecord) -> None:
         return
     if (alert := board.alert(event.alert_id)) is None or alert.event.session_id != event.session_id:
         return
-    if event.app_id in {"", alert.event.app_id}:
+    if event.app_id not in {"", alert.event.app_id}:
+        return
+    if isinstance(event, events.AlertLabelled):
         board.take_label(event.alert_id, escalating=event.escalating)
+    elif event.note:
+        board.take_note(event.alert_id, AlertNote(by=event.by, at=event.timestamp, note=event.note))
 
 
 def _session_of_key(key: str) -> events.SessionName:

@@ -8,11 +8,13 @@ from msgspec import structs
 from models.events import AlertChanged, AlertStatus, ProfileUpdated, SegmentCompacted, Severity
 from models.risk.telling import sentence
 from streams.api.answers import answered
-from streams.api.live.messages import AlertRow, Row, RowAlert
+from streams.api.live.messages import AlertNote, AlertRow, Row, RowAlert
 
 SPARK_POINTS = 40
 MOST_SEGMENTS = 100
 """Of a session, the last ones."""
+MOST_NOTES = 20
+"""Of an alert, the last ones."""
 MOST_ALERTS = 8
 """Of a session, the last ones."""
 _DIGITS = 4
@@ -20,12 +22,13 @@ _DIGITS = 4
 
 @dataclass(slots=True)
 class KnownAlert:
-    """An alert as its last change has it; `at_ms` is that record's time, `label` what somebody said of it."""
+    """An alert as its last change has it; `at_ms` is that record's time, `label` and `notes` are what people said."""
 
     event: AlertChanged
     at_ms: int
     trace_id: str | None
     label: bool | None
+    notes: list[AlertNote] = field(default_factory=list)
 
     def row(self) -> AlertRow:
         """As it is told."""

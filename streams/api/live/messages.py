@@ -1,8 +1,8 @@
 """Answers of `/v1/live` in JSON: times RFC 3339 in UTC, risks 0-1. Text only where it is said so."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from models.events.fields import Identifier, UtcTime
 
@@ -78,6 +78,9 @@ class AlertRow(Struct, frozen=True, kw_only=True):
         evidence: Numbers of the turns that it rests on.
         trace_id: Of the trace that the change belongs to (W3C, 32 hexadecimal digits).
         label: Whether somebody said that it was right; None while nobody did.
+        assignee: Who looks after it; empty: nobody.
+        snoozed_until: It rests until then; `duplicate_of`: it repeats that alert.
+        by: Who made the last change, if somebody did.
     """
 
     alert_id: str
@@ -98,6 +101,10 @@ class AlertRow(Struct, frozen=True, kw_only=True):
     updated_at: UtcTime
     trace_id: str | None
     label: bool | None
+    assignee: str
+    snoozed_until: UtcTime | None
+    duplicate_of: str
+    by: str
 
 
 class RoleRow(Struct, frozen=True, kw_only=True):
@@ -221,8 +228,18 @@ class Weight(Struct, frozen=True, kw_only=True):
     weight: float
 
 
+class AlertNote(Struct, frozen=True, kw_only=True):
+    """What somebody remarked; the remark is text."""
+
+    by: str
+    at: UtcTime
+    note: str | None
+
+
 class AlertDetail(AlertRow, frozen=True, kw_only=True):
     """An alert with its grounds; `counterfactual` says what had to be otherwise, `next_step` what to do."""
+
+    notes: list[AlertNote]
 
     next_step: str
     signals: list[Share]
@@ -294,9 +311,50 @@ class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reason: str = ""
 
 
+class NamedAlert(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of several alerts."""
+
+    alert_id: Identifier
+    session_id: Identifier
+
+
+class OfAlerts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is said of several alerts at once: of all or, if one does not take it, of none."""
+
+    alerts: Annotated[list[NamedAlert], Meta(min_length=1, max_length=100)]
+
+
+class Triage(OfAlerts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who looks after them, until when they rest, which other they repeat; what is left out stays as it is.
+
+    Attributes:
+        assignee: Empty: nobody.
+        snoozed_until: Past: they are told now.
+        duplicate_of: An alert of their app; empty: of none.
+    """
+
+    assignee: Annotated[str, Meta(max_length=256)] | None = None
+    snoozed_until: UtcTime | None = None
+    duplicate_of: Annotated[str, Meta(max_length=256)] | None = None
+    note: str = ""
+
+
+class LabelAll(OfAlerts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Somebody says whether they were right."""
+
+    label: bool
+    reason: str = ""
+
+
 class Written(Struct, frozen=True, kw_only=True):
     """Where the event stands; what comes of it is told by the stream."""
 
     topic: str
     partition: int
     offset: int
+
+
+class AllWritten(Struct, frozen=True, kw_only=True):
+    """The same of several, in their order."""
+
+    written: list[Written]

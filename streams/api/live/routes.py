@@ -6,27 +6,28 @@ ends a path.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from time import monotonic
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import structlog
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, to_builtins
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from models.events import AlertAcknowledged, AlertLabelled, AlertStatus
+from models.events import AlertAcknowledged, AlertChanged, AlertLabelled, AlertTriaged
 from models.events.fields import Identifier
 from models.events.topics import TURNS
+from models.risk.triage import refusal
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
 from streams.api.commands import EventWriter, read_only
 from streams.api.live.board import LiveBoard
 from streams.api.live.hub import Apps, Hub, ReaderPosition
 from streams.api.live.known import KnownAlert
-from streams.api.live.messages import Acknowledge, Label, Me, Written
+from streams.api.live.messages import Acknowledge, AllWritten, Label, LabelAll, Me, NamedAlert, Triage, Written
 from streams.http.audit import note_ids
 from streams.http.problems import Problem, invalid_field, not_found
 from streams.http.route import Accepted, Group
@@ -193,6 +194,9 @@ MOST_CHARS = 1_000
 """Of a note or a reason."""
 
 
+_Said = TypeVar("_Said", AlertAcknowledged, AlertTriaged, AlertLabelled)
+
+
 class OfAlert(Struct, frozen=True, kw_only=True):
     """A request about an alert."""
 
@@ -224,19 +228,8 @@ class AlertCommands:
                 written here.
             DeliveryFailed: The log did not confirm it.
         """
-        alert = self._known(asked.alert_id, body.session_id)
         _require_short("note", body.note)
-        if alert.event.status is AlertStatus.RESOLVED:
-            raise Problem(HTTPStatus.CONFLICT, "resolved", "the alert is resolved: there is nothing to acknowledge")
-        event = AlertAcknowledged(
-            session_id=body.session_id,
-            app_id=alert.event.app_id,
-            timestamp=self._now(),
-            alert_id=asked.alert_id,
-            by=caller().name,
-            note=body.note,
-        )
-        return await self._write(event, alert)
+        return await self._say_of(asked, body, AlertAcknowledged, note=body.note)
 
     @LIVE.post("/alerts/{alert_id:path}/label", "label_alert", audits="acted")
     async def label(self, asked: OfAlert, body: Label) -> Accepted[Written]:
@@ -246,19 +239,58 @@ class AlertCommands:
             Problem: 404 no such alert of the session; 422 the reason is too long; 503 nothing is written here.
             DeliveryFailed: The log did not confirm it.
         """
-        alert = self._known(asked.alert_id, body.session_id)
         _require_short("reason", body.reason)
-        event = AlertLabelled(
-            session_id=body.session_id,
-            app_id=alert.event.app_id,
-            timestamp=self._now(),
-            alert_id=asked.alert_id,
-            escalating=body.label,
-            reason=body.reason,
-            by=caller().name,
-        )
-        written = await self._write(event, alert)
-        self._board.take_label(asked.alert_id, escalating=body.label)
+        return await self._say_of(asked, body, AlertLabelled, escalating=body.label, reason=body.reason)
+
+    @LIVE.post("/alerts/label", "label_alerts", audits="acted")
+    async def label_all(self, body: LabelAll) -> Accepted[AllWritten]:
+        """Say of several alerts at once whether they were right.
+
+        Raises:
+            Problem: 404 a session has no such alert; 422 the reason is too long; 503 nothing is written here.
+            DeliveryFailed: The log did not confirm it.
+        """
+        _require_short("reason", body.reason)
+        said = await self._say(body.alerts, AlertLabelled, escalating=body.label, reason=body.reason)
+        return Accepted(AllWritten(written=said))
+
+    @LIVE.post("/alerts/triage", "triage_alerts", audits="acted", errors=(HTTPStatus.CONFLICT,))
+    async def triage(self, body: Triage) -> Accepted[AllWritten]:
+        """Say who looks after alerts, until when they rest, which other they repeat, or a remark.
+
+        A resting alert is not told again before; one that grows worse is, of those that repeat another once critical.
+
+        Raises:
+            Problem: 404 a session has no such alert; 409 one is resolved, and takes but a note; 422 nothing is said,
+                the note is too long, or what is to be repeated is no alert of the app; 503 nothing is written here.
+            DeliveryFailed: The log did not confirm it.
+        """
+        _require_short("note", body.note)
+        news = {name: getattr(body, name) for name in ("assignee", "snoozed_until", "duplicate_of", "note")}
+        if not body.note and {body.assignee, body.snoozed_until, body.duplicate_of} == {None}:
+            raise invalid_field("note", "nothing is said of the alerts")
+        return Accepted(AllWritten(written=await self._say(body.alerts, AlertTriaged, **news)))
+
+    async def _say_of(
+        self, asked: OfAlert, body: Acknowledge | Label, kind: type[_Said], **fields: Any
+    ) -> Accepted[Written]:
+        one = NamedAlert(alert_id=asked.alert_id, session_id=body.session_id)
+        return Accepted((await self._say([one], kind, **fields))[0])
+
+    async def _say(self, named: Sequence[NamedAlert], kind: type[_Said], **fields: Any) -> list[Written]:
+        """Write the same of each, once all are known to take it."""
+        said: list[tuple[_Said, KnownAlert]] = []
+        for each in named:
+            alert = self._known(each.alert_id, each.session_id)
+            names: dict[str, Any] = to_builtins(each) | {"app_id": alert.event.app_id, "by": caller().name}
+            event = kind(**names, timestamp=self._now(), **fields)
+            if not isinstance(event, AlertLabelled):
+                _require_taken(alert.event, event, self._board.alert(fields.get("duplicate_of") or ""))
+            said.append((event, alert))
+        written = [await self._write(*each) for each in said]
+        for event, _ in said:
+            if isinstance(event, AlertLabelled):
+                self._board.take_label(event.alert_id, escalating=event.escalating)
         return written
 
     def _known(self, alert_id: str, session_id: str) -> KnownAlert:
@@ -274,13 +306,20 @@ class AlertCommands:
         note_ids({"app_id": found.event.app_id}.get)
         return found
 
-    async def _write(self, event: AlertAcknowledged | AlertLabelled, alert: KnownAlert) -> Accepted[Written]:
+    async def _write(self, event: _Said, alert: KnownAlert) -> Written:
         if self._writer is None:
             raise read_only()
         # Where the session stands: its producer may partition otherwise than Turntide does.
         place = await self._writer.write(TURNS.name, input_record(event, alert.event.source.partition))
         log.info("alert_deed", deed=type(event).__name__, alert_id=event.alert_id, by=event.by)
-        return Accepted(answered(Written, place))
+        return answered(Written, place)
+
+
+def _require_taken(alert: AlertChanged, said: AlertAcknowledged | AlertTriaged, other: KnownAlert | None) -> None:
+    if (refused := refusal(alert, said, None if other is None else other.event)) is not None:
+        if refused.field:
+            raise invalid_field(refused.field, refused.why)
+        raise Problem(HTTPStatus.CONFLICT, "resolved", refused.why)
 
 
 def _require_short(field: str, text: str) -> None:

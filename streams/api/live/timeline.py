@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from models.events import Mode, ModeTransition, SessionName
 from models.policy import NotifyPolicy
@@ -42,7 +42,7 @@ class OfTimeline(OfSession, frozen=True, kw_only=True):
 
     text: Annotated[
         bool,
-        Meta(description="Also titles of topics, values of facts, summaries: takes the permission, and is audited."),
+        Meta(description="Also titles of topics, facts, summaries, notes: takes the permission, and is audited."),
     ] = False
 
 
@@ -125,7 +125,7 @@ class TimelineReader:
                 for each in episodes
                 if any(run.session_id == row.session_id for run in each.turns)
             ],
-            alerts=[alert_detail(alert, self._policy) for alert in alerts],
+            alerts=[alert_detail(alert, self._policy, text=text) for alert in alerts],
         )
 
     async def _all_topics(self, session: SessionName) -> list[RememberedTopic]:
@@ -158,7 +158,7 @@ def _topic(topic: RememberedTopic, *, text: bool) -> messages.TimelineTopic:
     )
 
 
-def alert_detail(alert: KnownAlert, policy: NotifyPolicy) -> messages.AlertDetail:
+def alert_detail(alert: KnownAlert, policy: NotifyPolicy, *, text: bool = False) -> messages.AlertDetail:
     """An alert with its grounds: the signals that made its score, as its reason has them.
 
     Without a model those of the source formulas, and neither weights nor a counterfactual.
@@ -171,6 +171,7 @@ def alert_detail(alert: KnownAlert, policy: NotifyPolicy) -> messages.AlertDetai
     return answered(
         messages.AlertDetail,
         row,
+        notes=alert.notes if text else [structs.replace(note, note=None) for note in alert.notes],
         next_step=policy.next_step(alert.event),
         signals=[messages.Share(name=name, share=share) for name, share in made.items()],
         contributions=[]
