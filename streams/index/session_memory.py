@@ -22,6 +22,8 @@ _MOST_PARTS = 64
 """Sessions of one topic that are read …"""
 _MOST_SUMMARIES = 3
 """… and the latest summaries that are given together."""
+_TURNS_A_SESSION = 5
+"""Looked at for each session that is wanted: several may be of one, or of the session itself."""
 _NEAR_TURNS = 8
 """Numbers this near are read in one go, with what lies between them: a call costs more than a few turns."""
 
@@ -62,6 +64,22 @@ class SessionVectorMemory:
         """Past turns of the session most like the query, best first; none for a query without words."""
         near = await TURNS.nearest(self._store, self._embedder, query, {**_of(session), **between.turns()}, top_k)
         return [replace(turn, similarity=cosine) for turn, cosine in near]
+
+    async def sessions_like(self, session: SessionName, numbers: Iterable[int], top_k: int) -> list[RememberedTurn]:
+        """The turn most like one of these in each other session of the app, the most like first, with its similarity.
+
+        Turns without words, or that are not indexed any more, resemble nothing.
+        """
+        found: dict[str, RememberedTurn] = {}
+        for turn in await self.turns_numbered(session, numbers):
+            of_app = {"app_id": session.app_id}
+            near = await TURNS.nearest(self._store, self._embedder, turn.content, of_app, top_k * _TURNS_A_SESSION)
+            for other, cosine in near:
+                known = found.get(other.session_id)
+                if known is None or cosine > (known.similarity or -1.0):
+                    found[other.session_id] = replace(other, similarity=cosine)
+        found.pop(session.session_id, None)
+        return sorted(found.values(), key=lambda each: (-(each.similarity or 0.0), each.session_id))[:top_k]
 
     async def last_turns(self, session: SessionName, last: int = 10) -> list[RememberedTurn]:
         """The newest turns of the session, oldest first."""

@@ -380,6 +380,7 @@ async def _live_deeds(ask: Asker, world: World) -> None:
             await ask(f"{place}/label", {**of, "label": False, "reason": "homework"})
             named = [{**of, "alert_id": name}]
             await ask("POST /v1/live/alerts/label", {"alerts": named, "label": True})
+            await ask(f"GET /v1/live/alerts/{name}/similar")
             for news in ({"assignee": "bob", "note": "asked"}, {"duplicate_of": "nothing"}, {"note": "late"}):
                 await ask("POST /v1/live/alerts/triage", {"alerts": named, **news})
         await ask(f"GET /v1/live/sessions/{session_id}")

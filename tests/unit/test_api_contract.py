@@ -59,7 +59,7 @@ def test_every_operation_has_examples(contract: dict[str, Any]) -> None:
                 missing.append(f"{name} {parameter['name']}")
 
     assert missing == []
-    assert len(operations(contract)) == 95
+    assert len(operations(contract)) == 96
 
 
 def test_every_operation_is_described(contract: dict[str, Any]) -> None:

@@ -257,6 +257,34 @@ async def test_several_alerts_are_triaged_and_labelled_at_once() -> None:
     assert ("bob", "", None, "") == (said[2].assignee, said[2].duplicate_of, said[2].snoozed_until, said[2].note)
 
 
+async def test_sessions_like_that_of_an_alert(served: Watched) -> None:
+    """Of its app alone, the most like first, each once with its alert; without the words, and not for other tenants."""
+    turns = [
+        said(n, f"{canary('a')} {words}", app="a", user="u", session=session)
+        for session, words in (("twin", f"{XSS} pelicans"), ("far", "the train leaves at noon"))
+        for n in (3, 4)
+    ]
+    memory = SessionVectorMemory(served.store, loaded_embedder())
+    await memory.add_turns(turns, loaded_embedder().embed([each.content for each in turns]))
+    served.page.board.take_profile(profile("twin", app="a"), at_ms())
+    served.page.board.take_alert(alert("twin", "alert-twin", app="a"), at_ms())
+    path = "/v1/live/alerts/{}/similar".format
+    async with served.client("ops-a") as client:
+        found = await client.get(path("alert-a"))
+        one = (await client.get(path("alert-a") + "?limit=1")).json()["sessions"]
+        refused = [(await client.get(path(each))).status_code for each in ("alert-b", "unknown")]
+    rows = found.json()["sessions"]
+
+    assert [404, 404] == refused
+    assert ["twin"] == [each["session_id"] for each in one]
+    assert ("twin", "far") == (rows[0]["session_id"], rows[-1]["session_id"])
+    assert {"a"} == {each["app_id"] for each in rows}
+    assert "session-a" not in {each["session_id"] for each in rows}
+    assert ["alert-twin", None] == [each["alert"] and each["alert"]["alert_id"] for each in (rows[0], rows[-1])]
+    assert rows[0]["similarity"] > rows[-1]["similarity"]
+    assert "pelicans" not in found.text
+
+
 async def test_notes_are_shown_to_who_may_read_text() -> None:
     """Others see that there is one, and whose."""
     served = Watched()

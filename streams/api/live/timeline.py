@@ -14,7 +14,7 @@ from streams.api.answers import answered
 from streams.api.live import messages
 from streams.api.live.board import LiveBoard
 from streams.api.live.known import MOST_SEGMENTS, KnownAlert
-from streams.api.live.routes import LIVE
+from streams.api.live.routes import LIVE, OfAlert
 from streams.api.sessions.turns import OfSession, session_of
 from streams.http.audit import note, note_ids
 from streams.http.problems import invalid_field, not_found
@@ -26,6 +26,7 @@ from streams.index.user_memory import UserMemory
 MOST_TURNS = 1_000
 """Of a timeline, the last ones; also of turns with text in one answer."""
 MOST_GONE_TOPICS = 50
+_DIGITS = 4
 MOST_EPISODES = 100
 """Of the user, among which those of the session are looked for."""
 
@@ -44,6 +45,12 @@ class OfTimeline(OfSession, frozen=True, kw_only=True):
         bool,
         Meta(description="Also titles of topics, facts, summaries, notes: takes the permission, and is audited."),
     ] = False
+
+
+class SimilarToAlert(OfAlert, frozen=True, kw_only=True):
+    """A request for sessions like that of an alert."""
+
+    limit: Annotated[int, Meta(ge=1, le=50, description="How many at most.")] = 10
 
 
 class TimelineReader:
@@ -126,6 +133,33 @@ class TimelineReader:
                 if any(run.session_id == row.session_id for run in each.turns)
             ],
             alerts=[alert_detail(alert, self._policy, text=text) for alert in alerts],
+        )
+
+    @LIVE.get("/alerts/{alert_id:path}/similar", "find_similar_sessions")
+    async def similar(self, asked: SimilarToAlert) -> messages.SimilarSessions:
+        """Sessions of the alert's app in which something like its evidence was said, by the index; without the words.
+
+        Raises:
+            Problem: 404, the board does not know the alert, or it is another tenant's.
+            StoreUnavailable: The store does not answer.
+        """
+        alert = self._board.alert(asked.alert_id)
+        if alert is None or not caller().may_read(alert.event.app_id):
+            raise not_found("no such alert within live.window; `turntide alerts list` shows older ones")
+        note_ids({"app_id": alert.event.app_id}.get)
+        session = SessionName(alert.event.app_id, alert.event.session_id)
+        found = await self._turns.sessions_like(session, [each.turn for each in alert.event.evidence], asked.limit)
+        rows = [(turn, self._board.row(SessionName(turn.app_id, turn.session_id))) for turn in found]
+        return messages.SimilarSessions(
+            sessions=[
+                answered(
+                    messages.SimilarSession,
+                    turn,
+                    similarity=round(turn.similarity or 0.0, _DIGITS),
+                    alert=None if row is None else row.alert,
+                )
+                for turn, row in rows
+            ]
         )
 
     async def _all_topics(self, session: SessionName) -> list[RememberedTopic]:
