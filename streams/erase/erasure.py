@@ -1,9 +1,9 @@
 """One erasure, from the request to the proof. Every step may be repeated: a new try begins at the first.
 
 1. Find out whose sessions, users, spaces and projects are concerned, from archive, logs and state.
-2. Sessions: write `SessionErased`, wait until the sessions role has folded it.
-3. Users, spaces and projects: write what erases them, wait until it is folded and no answer is under way: to what was
-   asked before, the folds take none.
+2. Sessions: write what erases their users, then `SessionErased`; wait until the sessions role has folded it.
+3. Users, spaces and projects: write what erases them, again, wait until it is folded and no answer is under way: of
+   what was asked before, the folds take none.
 4. Null records for what compacted topics still have.
 5. Vectors: wait until the index has read everything, have it remove the subject's points.
 6. Archive: wait until it has everything, then remove the subject's rows and their bytes.
@@ -237,19 +237,21 @@ class Erasure:
     async def _forget_sessions(self) -> None:
         if self._anything:  # else every further erasure of a session would leave a trace for the next one to find
             self._step("sessions")
+            # Before them: what a user has of a session would come into it as soon as it goes on.
+            await self._erase_users()
             await self._send_events(TURNS, of_sessions(self._request, self._concerned, datetime.now(UTC)))
             await self._all_read(("sessions", TURNS))
         # At once: a session that goes on is a new one.
         self._sessions_until = await self._logs.ends(SESSION_STATE)
 
     async def _forget_users(self) -> None:
-        """At once: what a user still has would come into a session that goes on."""
+        """Also what came since, and those whom the state alone knows."""
         self._step("users")
         await self._all_read(("memory", COMMANDS))
         # Known to the state by now, though no log may tell of them any more.
         self._concerned.known(entities_in(await self._look(MEMORY_STATE)), self._subject)
         await self._follow(PROJECTS)  # likewise: what was said a moment ago may have come into another project
-        await self._send_events(COMMANDS, of_users(self._request, self._concerned, self._subject, datetime.now(UTC)))
+        await self._erase_users()
         await self._all_read(*_ANSWERED)  # an answer under way is of no use, but it names them: it must be counted
         forgotten = {**await self._logs.ends(MEMORY_STATE), **self._sessions_until}
         for topic in TYING:
@@ -258,6 +260,9 @@ class Erasure:
         for topic in COMPACTED:
             await sweep(self._logs, topic, self._subject.concerns)
         self._until = {**await self._logs.ends(*PUBLIC), **forgotten}
+
+    async def _erase_users(self) -> None:
+        await self._send_events(COMMANDS, of_users(self._request, self._concerned, self._subject, datetime.now(UTC)))
 
     async def _all_read(self, *stages: tuple[str, Topic]) -> None:
         """Once each: waiting until nothing is under way would never end where many talk."""

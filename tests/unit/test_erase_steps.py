@@ -13,7 +13,7 @@ from aiokafka import TopicPartition
 from models import events
 from models.erasure import ErasureSubject
 from models.errors import StoreUnavailable
-from models.events.topics import ERASURES, MEMORY_STATE, PROFILES, SESSION_STATE, TURNS, Topic
+from models.events.topics import COMMANDS, ERASURES, MEMORY_STATE, PROFILES, SESSION_STATE, TURNS, Topic
 from models.user.facts import PREFIX as FACT_PART
 from streams.erase import erasure, purge
 from streams.erase.erasure import Erasure
@@ -323,7 +323,11 @@ async def test_a_session_that_only_the_log_has_is_erased_where_its_turns_stand(m
     monkeypatch.setattr(logs, "event_of", lambda topic, _: turn if topic is TURNS else None, raising=False)
 
     await tried(logs, records)
-    assert logs.written[0] == (TURNS.name, STATE_ON, b"anna-1")
+    # Her user's memory is told before: what that has of the session would come into it as soon as it goes on.
+    user, *_ = [place for place in logs.written if place[0] != ERASURES.name]
+    of_turns = [place for place in logs.written if place[0] == TURNS.name]
+    assert [(TURNS.name, STATE_ON, b"anna-1")] == of_turns
+    assert user == (COMMANDS.name, 0, USER.encode())
 
 
 async def test_nothing_is_noted_of_whom_nothing_is_known() -> None:
