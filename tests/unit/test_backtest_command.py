@@ -178,7 +178,7 @@ def test_the_page_names_sessions_that_differ_and_points_stand_where_the_figures_
 
 
 def test_figures_of_an_archive_say_that_they_are_of_labelled_sessions_alone() -> None:
-    """Only alerts can be labelled; of a file, whose every dialogue has a label, nothing of the kind is said."""
+    """Mostly alerts are labelled; of a file, whose every dialogue has a label, nothing of the kind is said."""
     archive, said = report(), ", of labelled sessions alone"
     file = structs.replace(archive, span_days=None)
 
@@ -187,6 +187,6 @@ def test_figures_of_an_archive_say_that_they_are_of_labelled_sessions_alone() ->
         assert part in {row[""] for row in compared_rows(file)}
     assert f"recall{said} (default-1)" in source_rows(archive)[0]
     assert f"<h3>Recall against false alarms{said}</h3>" in render(archive)
-    assert any("Only alerts can be labelled" in note for note in notes_on(archive))
+    assert any("Mostly alerts are labelled" in note for note in notes_on(archive))
     assert said not in render(file)
-    assert not any("Only alerts" in note for note in notes_on(file))
+    assert not any("Mostly alerts" in note for note in notes_on(file))

@@ -119,7 +119,7 @@ def test_live_traffic_counts_sessions_from_their_first_turn_and_the_time_watched
 
 
 def test_in_an_archive_sessions_that_nobody_labelled_count_as_benign() -> None:
-    """Only alerts can be labelled: of 40 sessions the one labelled benign is the one that alerted, not all there is."""
+    """Mostly alerts are labelled: of 40 sessions the one labelled benign is the one that alerted, not all there is."""
     events: list[InputEvent] = []
     for n in range(36):
         events += conversation(f"quiet-{n}", [0.01 * n] * 6, day=0.01 * n)
