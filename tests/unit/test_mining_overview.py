@@ -104,7 +104,7 @@ def test_one_critical_session_of_six_is_counted_and_what_is_hidden_is_said() -> 
     """Such a week is not calm: what is about too few is told from what there is nothing to tell of."""
     rows = [{"judgements": 0, "judge_ms": 0}] * 5 + [
         {"judgements": 0, "judge_ms": 0, "peak_risk": 0.9, "mode_rank": 3, "alerts": 2, "critical_alerts": 1}
-        | {"open_alerts": 1, "labels": 1, "hour": 14, "categories": ["fraud", "privacy"]}
+        | {"open_alerts": 1, "labels": 1, "hour": 14, "categories": ["fraud", "other", "privacy"]}
     ]
     frame = sessions(*rows)
     of_segments = {"summarised_by": str, "summaries": int, "tokens_before": int, "tokens_after": int}

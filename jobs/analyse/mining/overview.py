@@ -55,7 +55,7 @@ def _sessions(tables: Tables) -> ibis.Table:
     raised = alerts.group_by("session_id").agg(
         alerts=alerts.alert_id.nunique(),
         critical_alerts=(alerts.severity == Severity.CRITICAL.value).cast("int64").sum(),
-        categories=alerts.category.nullif(Harm.OTHER.value).collect(distinct=True),
+        categories=alerts.category.collect(distinct=True).sort(),
     )
     firing = tables["alerts"].filter(tables["alerts"].status == AlertStatus.FIRING.value)
     unanswered = firing.group_by("session_id").agg(open_alerts=firing.count())
@@ -182,7 +182,8 @@ def unread_languages(sessions: pl.DataFrame) -> pl.DataFrame:
 
 def _by_kind(sessions: pl.DataFrame) -> pl.DataFrame:
     """Sessions that alerted, in each kind that their alerts name; `other` where they name none."""
-    each = sessions.filter(_ALERTING).explode("categories").rename({"categories": "category"})
+    named = pl.col("categories").list.set_difference([Harm.OTHER.value])
+    each = sessions.filter(_ALERTING).with_columns(category=named).explode("category")
     each = each.with_columns(pl.col("category").fill_null(Harm.OTHER.value))
     return each.group_by("category").agg(*COUNTED).sort("sessions", "category", descending=[True, False])
 
@@ -346,4 +347,4 @@ def _changed(
     )
 
 
-JOB = mining_job("overview", version=5, heavy=heavy, find=find)
+JOB = mining_job("overview", version=6, heavy=heavy, find=find)

@@ -27,4 +27,4 @@ def pictures_of(job: str, tables: Frames) -> list[Drawn]:
 def _is_drawn(about: dict[str, Any], frame: pl.DataFrame) -> bool:
     if frame.height < about.get("rows", 1) or ("days" in about and frame["day"].n_unique() < about["days"]):
         return False
-    return "needs" not in about or frame[about["needs"]].null_count() < frame.height
+    return "needs" not in about or frame[about["needs"]].count() >= about.get("rows", 1)
