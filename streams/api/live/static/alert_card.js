@@ -7,8 +7,12 @@ import { mark } from "./marks.js";
 
 const WIDTH = 340;
 
+/** Whether nobody is to be called by it: it is snoozed, or repeats another. */
+export const rests = (alert) => alert.status !== "resolved" && Boolean(alert.snoozed_until || alert.duplicate_of);
+
 /** How an alert stands, in one word; what was sent and is not folded yet is said. */
-export const standing = (alert, pending) => (pending ? `${pending} …` : alert.status);
+export const standing = (alert, pending) =>
+  (pending ? `${pending} …` : rests(alert) ? (alert.duplicate_of ? "repeats another" : "snoozed") : alert.status);
 
 /** What somebody said of it. */
 export const labelText = (label) => {
@@ -45,8 +49,11 @@ export const alertCard = (alert, { pending = null, pick = null, actions = null, 
       ["Session", linked ? el("a", { href: sessionAddress(alert) }, alert.session_id) : null],
       ["App", alert.app_id],
       ["User", alert.user_id],
+      ["Assigned to", alert.assignee],
+      ["Rests until", rests(alert) && alert.snoozed_until ? moment(alert.snoozed_until) : null],
+      ["Repeats alert", alert.duplicate_of],
       ["Category", alert.category],
-      ["Cause", alert.cause],
+      ["Cause", alert.by ? `${alert.cause}, by ${alert.by}` : alert.cause],
       judged ? ["Probability", ratio(alert.probability)] : ["Score", ratio(alert.score)],
       ["Turn", String(alert.turn)],
       ["Evidence turns", evidence],
@@ -55,6 +62,8 @@ export const alertCard = (alert, { pending = null, pick = null, actions = null, 
       ["Label", label],
       ["Trace", alert.trace_id ? el("code", {}, alert.trace_id) : null],
     ]),
+    part("Notes", alert.notes?.length ? el("ul", {}, ...alert.notes.map(({ by, at, note }) =>
+      el("li", {}, el("span", { class: "faint" }, `${by}, ${ago(at)} ago: `), note ?? "shown with the text"))) : null),
     el("details", {}, el("summary", {}, "Why, in log-odds"),
       el("p", {}, alert.reason),
       part("Signals, share of what made the score", alert.signals?.length ? bars(alert.signals) : null),

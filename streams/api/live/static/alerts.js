@@ -1,6 +1,6 @@
 // The queue of alerts: what burns first, then what has waited longest.
 
-import { alertCard, labelText, standing } from "./alert_card.js";
+import { alertCard, labelText, rests, standing } from "./alert_card.js";
 import { DEEDS, deedButtons, replaceCards } from "./deeds.js";
 import { el, labelled, select, setAttribute, setText } from "./dom.js";
 import { address, ago, count, ratio, sessionAddress, several } from "./format.js";
@@ -20,13 +20,14 @@ const COLUMNS = [
   { name: "score", title: "Score", text: (alert) => ratio(alert.probability ?? alert.score) },
   { name: "ago", title: "Age", text: (alert) => ago(alert.fired_at) },
 ];
+const isCalling = (alert) => alert.status === "firing" && !rests(alert);
 const KINDS = {
   open: ["open", (alert) => alert.status !== "resolved"],
-  firing: ["firing only", (alert) => alert.status === "firing"],
+  firing: ["firing only", (alert) => isCalling(alert)],
   unlabelled: ["without a label", (alert) => labelText(alert.label) === null],
   all: ["all", () => true],
 };
-const SOUGHT = ["sentence", "session_id", "app_id", "user_id"];
+const SOUGHT = ["sentence", "session_id", "app_id", "user_id", "assignee"];
 
 /** The sentence without whose session it is and how the alert stands: columns of their own say that. */
 const what = ({ sentence, status, session_id: id, user_id: user, app_id: app }) => {
@@ -36,9 +37,11 @@ const what = ({ sentence, status, session_id: id, user_id: user, app_id: app }) 
   return said[0].toUpperCase() + said.slice(1);
 };
 
+const rank = (alert) => (rests(alert) ? STATUS.acknowledged : STATUS[alert.status]);
+
 /** What comes first: firing before the rest, critical before warning, the oldest first; of the resolved the latest. */
 export const inOrder = (a, b) => {
-  const status = STATUS[a.status] - STATUS[b.status];
+  const status = rank(a) - rank(b);
   if (status) return status;
   const age = a.fired_at < b.fired_at ? -1 : a.fired_at > b.fired_at ? 1 : a.alert_id < b.alert_id ? -1 : 1;
   if (a.status === "resolved") return -age;
@@ -48,7 +51,7 @@ export const inOrder = (a, b) => {
 /** How many wait for somebody. */
 export const waiting = (alerts) => {
   let found = 0;
-  for (const alert of alerts.values()) if (alert.status === "firing") found++;
+  for (const alert of alerts.values()) if (isCalling(alert)) found++;
   return found;
 };
 
@@ -133,6 +136,7 @@ export class Alerts {
           if (text) setText(made[at], text(alert, pending));
           if (full) setAttribute(made[at], "title", full(alert));
         });
+        if (this.context.deeds.marked.has(alert.alert_id)) made[1].prepend("✓ ");
       },
     };
   }

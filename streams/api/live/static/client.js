@@ -81,6 +81,11 @@ export const search = (parameters, signal) => read(`/search${query(parameters)}`
 export const acknowledge = (alert) => write(alertPath(alert, "acknowledge"), { session_id: alert.session_id });
 export const label = (alert, right, reason) =>
   write(alertPath(alert, "label"), { session_id: alert.session_id, label: right, ...(reason ? { reason } : {}) });
+const named = (alerts) => alerts.map(({ alert_id, session_id }) => ({ alert_id, session_id }));
+export const labelAll = (alerts, right, reason) =>
+  write("/alerts/label", { alerts: named(alerts), label: right, ...(reason ? { reason } : {}) });
+export const triage = (alerts, news) => write("/alerts/triage", { alerts: named(alerts), ...news });
+export const similar = (alert) => read(alertPath(alert, "similar"));
 const ofSession = ({ app_id, session_id: id }, end) => `/v1/sessions/${part(id)}/${end}${query({ app_id })}`;
 export const correctTurn = (session, turn, content, reason) => write(ofSession(session, `turns/${turn}`), { content, reason }, "PUT");
 export const adjustTopic = (session, topic, importance, tags) =>
