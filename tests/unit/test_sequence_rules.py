@@ -54,7 +54,7 @@ def test_a_row_of_questions_outlives_a_word_of_thanks_and_not_a_new_matter() -> 
 
     assert thanked.value > 0.5
     assert pytest.approx(0.3 / 1.3) == later.value
-    assert (1, 20) == (later.questions, later.turn)
+    assert (1, 20, "1 question") == (later.questions, later.turn, later.asked)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class InformationGathering(Struct, array_like=True, gc=False):
         turn: The last of them.
     """
 
-    why = "asks for particulars of one matter, {0.questions} questions up to turn {0.turn}"
+    why = "asks for particulars of one matter, {0.asked} up to turn {0.turn}"
     row: float = 0.0
     questions: int = 0
     turn: int = 0
@@ -51,6 +51,11 @@ class InformationGathering(Struct, array_like=True, gc=False):
             self.row *= OTHER_FADE
             if self.row < _NOTHING_LEFT:
                 self.row, self.questions = 0.0, 0
+
+    @property
+    def asked(self) -> str:
+        """How many questions, in words."""
+        return "1 question" if self.questions == 1 else f"{self.questions} questions"
 
     @property
     def value(self) -> float:
