@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from shutil import copytree
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -61,6 +62,12 @@ class Record(NamedTuple):
 def paths(folder: Path) -> LakePaths:
     """An archive in the folder."""
     return LakePaths(folder / "catalog.sqlite", f"{folder}/data/")
+
+
+def copied(made: Path, folder: Path) -> LakeWriter:
+    """A writer of a copy of an archive that several tests begin with."""
+    copytree(made, folder, dirs_exist_ok=True)
+    return LakeWriter(paths(folder))
 
 
 def turn(number: int = 0, *, session_id: str = "s-1", app_id: str = "support", **fields: Any) -> Turn:

@@ -71,7 +71,9 @@ def test_an_event_reads_as_it_was_written(collection: Collection[Any]) -> None:
     assert not any(getattr(found, name) for name in collection.without if name != "type")
 
 
-@pytest.mark.parametrize("release", _RELEASES)
+@pytest.mark.parametrize(
+    "release", [*(pytest.param(each, marks=pytest.mark.slow) for each in _RELEASES[:-1]), _RELEASES[-1]]
+)
 async def test_what_a_release_wrote_reads_the_same(release: str, tmp_path: Path) -> None:
     """Each point tells of its event what it was written to tell: of the log's last event of its key."""
     folder = _HERE / "upgrades" / release

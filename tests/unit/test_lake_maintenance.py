@@ -1,6 +1,7 @@
 """Merging, deleting, and what the catalog may know of the text."""
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from streams.archive.maintenance import FILES_TO_MERGE, CutShort, maintain
 from streams.archive.schema import OFFSETS, RAW
 from streams.archive.verify import status, verify
 from streams.archive.writer import LANDING_LEVEL, LakeWriter
-from tests.support.lake_records import NOW, PREFIX, buffer_of, land, paths, turn
+from tests.support.lake_records import NOW, PREFIX, buffer_of, copied, land, paths, turn
 
 _LATER = timedelta(days=400_000 // 24)
 """Far enough that everything written by the wall clock is old."""
@@ -23,6 +24,22 @@ _LATER = timedelta(days=400_000 // 24)
 def files(writer: LakeWriter, table: str = "turns") -> list[Path]:
     """The table's files on disk."""
     return sorted(Path(writer.paths.data).glob(f"raw/{table}/**/*.parquet"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As many landings as are merged at once."""
+    folder = tmp_path_factory.mktemp("landed")
+    with closing(LakeWriter(paths(folder))) as writer:
+        land(writer, range(FILES_TO_MERGE))
+    return folder
+
+
+@pytest.fixture
+def landed(made: Path, tmp_path: Path) -> Iterator[LakeWriter]:
+    """A writer of an archive of the test's own with these."""
+    with closing(copied(made, tmp_path)) as writer:
+        yield writer
 
 
 def test_enough_small_files_become_one(writer: LakeWriter) -> None:
@@ -39,9 +56,8 @@ def test_enough_small_files_become_one(writer: LakeWriter) -> None:
 
 
 @pytest.mark.parametrize("steps", range(5))
-def test_maintenance_that_is_cut_short_is_made_up_for(writer: LakeWriter, steps: int) -> None:
+def test_maintenance_that_is_cut_short_is_made_up_for(landed: LakeWriter, steps: int) -> None:
     """Between any two steps the archive is whole; the next round does the rest."""
-    land(writer, range(FILES_TO_MERGE))
     left = iter(range(steps))
 
     def look() -> None:
@@ -49,13 +65,13 @@ def test_maintenance_that_is_cut_short_is_made_up_for(writer: LakeWriter, steps:
             raise CutShort
 
     with pytest.raises(CutShort):
-        maintain(writer, now=NOW + _LATER, keep_replaced=timedelta(0), look=look)
-    cut = verify(writer.con, prefix=PREFIX, now=NOW).findings
-    maintain(writer, now=NOW + _LATER, keep_replaced=timedelta(0))
+        maintain(landed, now=NOW + _LATER, keep_replaced=timedelta(0), look=look)
+    cut = verify(landed.con, prefix=PREFIX, now=NOW).findings
+    maintain(landed, now=NOW + _LATER, keep_replaced=timedelta(0))
 
     assert cut == []
-    assert len(files(writer)) == 1
-    assert verify(writer.con, prefix=PREFIX, now=NOW).findings == []
+    assert len(files(landed)) == 1
+    assert verify(landed.con, prefix=PREFIX, now=NOW).findings == []
 
 
 def held(writer: LakeWriter) -> dict[str, int]:
@@ -64,13 +80,12 @@ def held(writer: LakeWriter) -> dict[str, int]:
     return dict(rows.fetchall())
 
 
-def test_merging_keeps_no_pages_of_files(writer: LakeWriter) -> None:
+def test_merging_keeps_no_pages_of_files(landed: LakeWriter) -> None:
     """They are read once and replaced; DuckDB would hold them up to 80 % of the machine's memory."""
-    land(writer, range(FILES_TO_MERGE))
-    merged = writer.con.execute(f"CALL ducklake_merge_adjacent_files('{LAKE}', 'turns', schema => '{RAW}')").fetchall()
+    merged = landed.con.execute(f"CALL ducklake_merge_adjacent_files('{LAKE}', 'turns', schema => '{RAW}')").fetchall()
 
     assert len(merged) == 1
-    assert "EXTERNAL_FILE_CACHE" not in held(writer)
+    assert "EXTERNAL_FILE_CACHE" not in held(landed)
 
 
 def test_memory_does_not_grow_with_landings(writer: LakeWriter) -> None:

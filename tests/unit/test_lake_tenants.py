@@ -2,8 +2,10 @@
 
 # ruff: noqa: S608 - tables and views are constants
 
+from contextlib import closing
 from datetime import timedelta
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +27,19 @@ from streams.archive.views.published import columns_of_views
 from streams.archive.writer import LakeWriter
 from streams.erase.archive import namesakes_of
 from streams.erase.archive import sessions_of as spoken_in
-from tests.support.lake_records import NOW, PREFIX, alert, buffer_of, example, land_all, profile, topic, turn
+from tests.support.lake_records import (
+    NOW,
+    PREFIX,
+    alert,
+    buffer_of,
+    copied,
+    example,
+    land_all,
+    paths,
+    profile,
+    topic,
+    turn,
+)
 from tests.unit.test_lake_erasing import rows_of
 
 OURS, THEIRS = "shop-assistant", "bank"
@@ -52,18 +66,23 @@ def examples(archived: Topic) -> list[Struct]:
     return [example(kind) for kind in kept if kind is events.DeadLetter or "app_id" in kind.__struct_fields__]
 
 
-def land_both(writer: LakeWriter) -> dict[str, int]:
-    """Everything of both apps, ours first; gives how many events of each there are, by topic."""
-    kinds = {archived: examples(archived) for archived in REGISTRY.archived_topics}
-    kinds = {archived: found for archived, found in kinds.items() if found}
-    land_all(
-        writer,
-        {
-            archived: [of_app(e, app_id) for app_id in (OURS, THEIRS) for e in found]
-            for archived, found in kinds.items()
-        },
-    )
-    return {archived.name: len(found) for archived, found in kinds.items()}
+_KINDS = {archived: found for archived in REGISTRY.archived_topics if (found := examples(archived))}
+
+
+@pytest.fixture(scope="module")
+def landed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything of both apps, ours first."""
+    folder = tmp_path_factory.mktemp("both")
+    with closing(LakeWriter(paths(folder))) as writer:
+        land_all(
+            writer,
+            {
+                at: [of_app(event, app_id) for app_id in (OURS, THEIRS) for event in found]
+                for at, found in _KINDS.items()
+            },
+        )
+        maintain(writer, now=NOW, keep_replaced=timedelta(0))
+    return folder
 
 
 OUR_SESSIONS = sessions_of([SessionName(OURS, SESSION)], [SessionName(THEIRS, SESSION)])
@@ -83,17 +102,16 @@ def shown(writer: LakeWriter, app_id: str) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS.keys())
-def test_an_erasure_takes_no_row_of_another_app(writer: LakeWriter, subject: ErasureSubject) -> None:
+def test_an_erasure_takes_no_row_of_another_app(landed: Path, tmp_path: Path, subject: ErasureSubject) -> None:
     """Of all kinds, with every id alike: by the rule, by the archive's SQL, and when it is done."""
-    ours = land_both(writer)
-    maintain(writer, now=NOW, keep_replaced=timedelta(0))
+    writer = copied(landed, tmp_path)
     theirs = shown(writer, THEIRS)
     rows, found = sum(len(each) for each in theirs.values()), rows_of(writer, subject)
 
     assert rows > len(VIEW_NAMES)
     assert len(found) > 15
-    assert [] == [(table, offset) for table, offset in found if offset >= ours[TABLES[table].topic.name]]
-    both = [of_app(event, THEIRS) for archived in REGISTRY.archived_topics for event in examples(archived)]
+    assert [] == [(table, offset) for table, offset in found if offset >= len(_KINDS[TABLES[table].topic])]
+    both = [of_app(event, THEIRS) for events in _KINDS.values() for event in events]
     assert [] == [event for event in both if subject.concerns(event)]
 
     erase(writer, subject, now=NOW)
@@ -101,6 +119,7 @@ def test_an_erasure_takes_no_row_of_another_app(writer: LakeWriter, subject: Era
     assert theirs == shown(writer, THEIRS)
     assert writer.con.execute("SELECT id FROM dead_letters").fetchall() == [(f"{LETTER.id} {THEIRS}",)]
     assert [] == verify(writer.con, prefix=PREFIX, now=NOW).findings
+    writer.close()
 
 
 def refused_records() -> list[events.DeadLetter]:

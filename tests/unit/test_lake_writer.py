@@ -26,9 +26,7 @@ from streams.archive.schema import RAW
 from streams.archive.verify import verify
 from streams.archive.views.definitions import VIEW_NAMES
 from streams.archive.writer import LakeWriter
-from tests.support.lake_records import NOW, PREFIX, alert, app_window, buffer_of, paths, profile, segment, turn
-
-pytestmark = pytest.mark.usefixtures("archives_made_anew")
+from tests.support.lake_records import NOW, PREFIX, alert, app_window, buffer_of, copied, paths, profile, segment, turn
 
 _TURNS = ArchivedPartition(TURNS.full_name(PREFIX), 0)
 
@@ -38,6 +36,7 @@ def ask(writer: LakeWriter, sql: str) -> list[tuple[Any, ...]]:
     return writer.con.execute(sql).fetchall()
 
 
+@pytest.mark.usefixtures("archives_made_anew")
 def test_files_lie_in_folders_by_day_and_app(writer: LakeWriter) -> None:
     """A plain Parquet glob finds them, sorted by session and time, compressed with zstd."""
     writer.land(buffer_of([turn(n, session_id=f"s-{9 - n}", app_id="a/b") for n in range(9)]), now=NOW)
@@ -118,6 +117,7 @@ def test_turns_have_the_days_that_they_tell_of(writer: LakeWriter) -> None:
     assert told[1][1:] == (date(2023, 5, 1), date(2023, 5, 31))
 
 
+@pytest.mark.usefixtures("archives_made_anew")
 def test_views_exist_for_any_duckdb_client(writer: LakeWriter) -> None:
     """Attached under another name, without our reader."""
     writer.land(buffer_of([turn(0)]), now=NOW)
@@ -189,15 +189,22 @@ _MINE, _THEIRS = turn(0, content="mine"), replace(turn(0, content="theirs"), use
 _FIRST_USER = ErasureSubject("user", "support", "u-1")
 
 
-@pytest.fixture
-def settled(tmp_path: Path) -> Iterator[LakeWriter]:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A turn of one user, a month later the same one of another user and a third time, another turn; all settled."""
-    writer = LakeWriter(paths(tmp_path))
-    _land(writer, [_MINE], at=NOW, first=0)
-    _land(writer, [_THEIRS, replace(_THEIRS, content="again"), replace(_THEIRS, turn=1)], at=LATER, first=1)
-    maintain(writer, now=LATER, keep_replaced=timedelta(0))
-    yield writer
-    writer.close()
+    folder = tmp_path_factory.mktemp("settled")
+    with closing(LakeWriter(paths(folder))) as writer:
+        _land(writer, [_MINE], at=NOW, first=0)
+        _land(writer, [_THEIRS, replace(_THEIRS, content="again"), replace(_THEIRS, turn=1)], at=LATER, first=1)
+        maintain(writer, now=LATER, keep_replaced=timedelta(0))
+    return folder
+
+
+@pytest.fixture
+def settled(made: Path, tmp_path: Path) -> Iterator[LakeWriter]:
+    """An archive of the test's own with these."""
+    with closing(copied(made, tmp_path)) as writer:
+        yield writer
 
 
 def _land(writer: LakeWriter, turns: list[object], *, at: datetime, first: int) -> None:
