@@ -1,6 +1,7 @@
 """Requests at every boundary of `/openapi.json`, and what routes refuse beyond it: never repeating what was sent."""
 
 from collections import Counter
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -118,8 +119,9 @@ def _fit(case: Any) -> None:
 
 
 @pytest.mark.timeout(900)  # 20 s of processor time, of which a busy machine gives a tenth
-def test_answers_are_as_documented() -> None:
-    """By status, media type, headers and schema; no route fails; wrong data, methods and tokens are refused."""
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_answers_are_as_documented(every: int) -> None:
+    """By status, media type, headers and schema; no route fails; wrong data (by day one in four) is refused."""
     # It takes a second, for which not every test process should wait.
     from schemathesis import Config, GenerationMode, openapi  # noqa: PLC0415
     from schemathesis.core.failures import FailureGroup  # noqa: PLC0415
@@ -132,6 +134,7 @@ def test_answers_are_as_documented() -> None:
     schema.app = app
     found: dict[tuple[str, str, str], str] = {}
     asked: Counter[tuple[str, GenerationMode]] = Counter()
+    seen = count()
     for operation in (each.ok() for each in schema.get_all_operations()):
         for case in schema.iter_coverage_cases(
             operation,
@@ -140,8 +143,11 @@ def test_answers_are_as_documented() -> None:
             extra_data_source=None,
             error_feedback=None,
         ):
+            mode = case.meta.generation.mode
+            if mode.is_negative and next(seen) % every:
+                continue
             _fit(case)
-            mode, headers = case.meta.generation.mode, _headers(case)
+            headers = _headers(case)
             if operation.label == SUMS and mode.is_positive and set((case.body.get("budget") or {}).values()) - {None}:
                 continue
             asked[operation.label, mode] += 1
@@ -153,4 +159,4 @@ def test_answers_are_as_documented() -> None:
 
     assert found == {}
     assert all(asked[operation, GenerationMode.POSITIVE] for operation, _ in asked)
-    assert asked.total() > 4_000
+    assert asked.total() > 4_000 / every

@@ -43,18 +43,21 @@ def _killed_after(owner: Any, name: str) -> Any:
     return at_first_call(owner, name, after=Mock(side_effect=Killed))
 
 
-STEPS = [
-    lambda: _killed_after(tables, "created"),
-    lambda: _killed_after(FileWriter, "_write"),
-    lambda: _killed_before(SqlCatalog, "commit_table"),
-    lambda: _killed_after(SqlCatalog, "commit_table"),
-    lambda: _killed_after(publish, "_append_nothing"),
-    lambda: _killed_after(tables, "expire"),
-]
-_NAMES = ["created", "written", "uncommitted", "committed", "unlisted", "expired"]
+STEPS = {
+    "created": lambda: _killed_after(tables, "created"),
+    "written": lambda: _killed_after(FileWriter, "_write"),
+    "uncommitted": lambda: _killed_before(SqlCatalog, "commit_table"),
+    "committed": lambda: _killed_after(SqlCatalog, "commit_table"),
+    "unlisted": lambda: _killed_after(publish, "_append_nothing"),
+    "expired": lambda: _killed_after(tables, "expire"),
+}
+_BY_DAY = {"written", "committed"}
 
 
-@pytest.mark.parametrize("step", STEPS, ids=_NAMES)
+@pytest.mark.parametrize(
+    "step",
+    [pytest.param(made, id=name, marks=() if name in _BY_DAY else pytest.mark.slow) for name, made in STEPS.items()],
+)
 def test_killed_at_any_step_the_next_run_completes(archive: Archive, step: Callable[[], Any]) -> None:
     """While it publishes rows, and while it withdraws them: in the end what the archive has, and no byte more."""
     archive.writer.land(buffer_of([turn(0), turn(0, session_id=f"s-{CANARY}", content=CANARY)]), now=NOW)
