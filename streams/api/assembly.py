@@ -18,6 +18,7 @@ from streams.api.commands import CommandSender, EventWriter, SpaceCommands, proj
 from streams.api.erase.routes import Erasures
 from streams.api.listed import LISTINGS
 from streams.api.live.service import LivePage
+from streams.api.mcp.endpoint import McpEndpoint
 from streams.api.projects.accesses import AccessRecorder
 from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.reading import ProjectReader
@@ -175,10 +176,7 @@ def _tools(http: HttpSettings, *memory: Any) -> tuple[Endpoint, ...]:
     if find_spec("mcp") is None:
         log.info("mcp_not_served", reason="the package `mcp` is not installed: install `turntide[mcp]`")
         return ()
-    from streams.api.mcp.server import McpEndpoint  # noqa: PLC0415 - extra `mcp`, and it takes a second to import
-    from streams.api.mcp.tools import AskedMemory  # noqa: PLC0415 - likewise
-
-    return (McpEndpoint(AskedMemory(*memory), loopback=is_loopback(http.host), max_body_bytes=http.max_body_bytes),)
+    return (McpEndpoint(*memory, loopback=is_loopback(http.host), max_body_bytes=http.max_body_bytes),)
 
 
 class ScopedStore(WrappedStore):

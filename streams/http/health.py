@@ -212,7 +212,7 @@ def create_api(
         registry: The metrics to show.
         routes: The role's own (`answering.served_routes`). A store that does not answer them gives 503.
         alive: Whether everything moves, and if not what stands still (`Watchdog.alive`).
-        endpoints: Served beside the routes (`mcp.server.McpEndpoint`), or only running meanwhile.
+        endpoints: Served beside the routes (`mcp.endpoint.McpEndpoint`), or only running meanwhile.
         http: Who may read what (`security.access_of`), and how much; None: everybody, by the defaults' limits, and
             `serve` listens on loopback only.
 

@@ -32,7 +32,7 @@ from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.live.hub import ReaderPosition
 from streams.api.live.service import LivePage
-from streams.api.mcp.server import McpEndpoint
+from streams.api.mcp.endpoint import McpEndpoint
 from streams.http.health import Api, Endpoint
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.collections import OF_EVENTS, SEGMENTS

@@ -17,7 +17,7 @@ from models.events import AppMemoryChanged, ConversationEnded, Position, Role, T
 from models.policy import Policy
 from models.policy.app import AppPolicy
 from streams.api.assembly import memory_api
-from streams.api.mcp.server import McpEndpoint
+from streams.api.mcp.endpoint import McpEndpoint
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from streams.api.mcp.server import PATH as MCP_PATH
+from streams.api.mcp.endpoint import PATH as MCP_PATH
 from tests.support.api_tenants import CHUNK_ID, MEMORY_ID, OTHER_MEMORY_ID, QUERY, SHARED, Names, names_of
 
 

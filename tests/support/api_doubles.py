@@ -30,8 +30,7 @@ from streams.api.assembly import ScopedStore, admin_routes
 from streams.api.commands import SpaceCommands, project_commands, user_commands
 from streams.api.erase.routes import Erasures as ErasureRoutes
 from streams.api.live.service import LivePage
-from streams.api.mcp.server import McpEndpoint
-from streams.api.mcp.tools import AskedMemory
+from streams.api.mcp.endpoint import McpEndpoint
 from streams.api.projects.commands import ProjectCommandRoutes
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.routes import project_routes
@@ -286,9 +285,7 @@ class Served:
             ErasureRoutes(self.erasures, self.turns),
         )
         gateway: Any = self.users
-        self.tools = McpEndpoint(
-            AskedMemory(self.reader, project_reader, commands, (), facts, history, changes, forget, gateway)
-        )
+        self.tools = McpEndpoint(self.reader, project_reader, commands, (), facts, history, changes, forget, gateway)
         self.app = api_of(
             [
                 *served_routes(

@@ -149,6 +149,7 @@ def test_archive_commands(archive: LakeWriter) -> None:
 
 
 _RUNNER = CliRunner()
+_HEAVY = ("altair", "duckdb", "mcp", "polars", "qdrant_edge", "scipy")
 
 
 def command_line(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -162,19 +163,33 @@ def command_line(*arguments: str, **environment: str) -> subprocess.CompletedPro
     )
 
 
-def test_help_lists_commands_without_importing_them() -> None:
-    """Top-level help and version must not wait for Kafka clients, databases or settings."""
-    check = (
-        "import sys, typer.testing, jobs.cli\n"
-        "result = typer.testing.CliRunner().invoke(jobs.cli.app, ['--help'])\n"
-        "assert all(each.path in result.stdout for each in jobs.cli.COMMANDS if ' ' not in each.path), result.stdout\n"
-        "print(sorted({'aiokafka', 'duckdb', 'numpy', 'pydantic_settings', 'faust'} & set(sys.modules)))\n"
-    )
+def imported(code: str, *modules: str) -> str:
+    """Which of the modules a process has after the code, and what it complains of."""
+    check = f"import sys\n{code}\nprint(sorted({set(modules)} & set(sys.modules)))\n"
     done = subprocess.run(  # noqa: S603 - our own check
         [sys.executable, "-c", check], capture_output=True, text=True, check=False
     )
+    return done.stdout + done.stderr
 
-    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+def test_help_lists_commands_without_importing_them() -> None:
+    """Top-level help and version must not wait for Kafka clients, databases or settings."""
+    check = (
+        "import typer.testing, jobs.cli\n"
+        "result = typer.testing.CliRunner().invoke(jobs.cli.app, ['--help'])\n"
+        "assert all(each.path in result.stdout for each in jobs.cli.COMMANDS if ' ' not in each.path), result.stdout"
+    )
+
+    assert imported(check, "aiokafka", "numpy", "pydantic_settings", "faust", *_HEAVY) == "[]\n"
+
+
+def test_a_role_starts_without_what_others_need() -> None:
+    """Folding and serving load no database, no charts, and no tools of assistants before they are asked."""
+    roles = "sessions", "memory", "enrich", "index", "gateway"
+    check = "\n".join(f"import streams.roles.{role}" for role in roles)
+    check += "\nfrom streams.api.mcp.endpoint import McpEndpoint\nMcpEndpoint()"
+
+    assert imported(check, *_HEAVY) == "[]\n"
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.path)

@@ -7,8 +7,6 @@ Needs the extra `mcp`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from http import HTTPStatus
 from importlib import metadata
 from typing import Any
@@ -20,15 +18,12 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent
-from starlette.types import Receive, Scope, Send
 
 from streams.api.mcp.tools import AskedMemory, tools_of
 from streams.http.audit import note_given, note_refused, note_tool
-from streams.http.problems import problem_of, unavailable
+from streams.http.problems import problem_of
 
 log = structlog.get_logger(__name__)
-
-PATH = "/mcp"
 
 _INSTRUCTIONS = (
     "What is remembered of users of this service, and of their projects. get_context gives a ready prompt for a "
@@ -78,51 +73,16 @@ def memory_server(memory: AskedMemory) -> Server[dict[str, Any]]:
     )
 
 
-class McpEndpoint:
-    """The tools at `/mcp`, served while `running`.
-
-    Args:
-        memory: What the tools ask.
-        loopback: Whether only this machine can connect. Then the host and origin of a request must be this machine,
-            so that no page elsewhere reaches it (DNS rebinding); beyond it the token says who asks.
-        max_body_bytes: Of a request.
-    """
-
-    path = PATH
-
-    def __init__(self, memory: AskedMemory, *, loopback: bool = True, max_body_bytes: int = 64 * 1024) -> None:
-        self._memory = memory
-        self._max_body_bytes = max_body_bytes
-        self._security = TransportSecuritySettings(
-            enable_dns_rebinding_protection=loopback,
-            allowed_hosts=[name for host in _THIS_MACHINE for name in (host, f"{host}:*")],
-            allowed_origins=[f"http://{name}" for host in _THIS_MACHINE for name in (host, f"{host}:*")],
-        )
-        self._manager: StreamableHTTPSessionManager | None = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if self._manager is None:
-            await unavailable("the tools are not being served").response()(scope, receive, send)
-            return
-        await self._manager.handle_request(scope, receive, send)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Serve while open; a manager of the SDK serves once, so each time has its own."""
-        manager = StreamableHTTPSessionManager(
-            memory_server(self._memory),
-            json_response=True,
-            stateless=True,
-            security_settings=self._security,
-            max_request_body_size=self._max_body_bytes,
-        )
-        async with manager.run():
-            self._manager = manager
-            try:
-                yield
-            finally:
-                self._manager = None
+def manager_of(server: Server[dict[str, Any]], *, loopback: bool, max_body_bytes: int) -> StreamableHTTPSessionManager:
+    """What serves one request over HTTP: a manager of the SDK runs once, and keeps nothing here."""
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=loopback,
+        allowed_hosts=[name for host in _THIS_MACHINE for name in (host, f"{host}:*")],
+        allowed_origins=[f"http://{name}" for host in _THIS_MACHINE for name in (host, f"{host}:*")],
+    )
+    return StreamableHTTPSessionManager(
+        server, json_response=True, stateless=True, security_settings=security, max_request_body_size=max_body_bytes
+    )
 
 
 def _failed(detail: str) -> CallToolResult:
