@@ -49,16 +49,16 @@ def test_funnel_counts_each_stage() -> None:
         {}, {"peak_risk": 0.3}, {"peak_risk": 0.8, "mode_rank": 2, "alerts": 1, "labels": 1}, {"mode_rank": 3}
     )
 
-    funnel = tables.funnel(frame, OverviewMining(), NOBODY_HIDDEN)
+    funnel = tables.funnel(frame, NOBODY_HIDDEN)
 
-    assert [4, 2, 2, 2, 1, 1, 0] == funnel["sessions"].to_list()
+    assert [4, 2, 2, 1, 1, 0] == funnel["sessions"].to_list()
     assert [1.0, 0.5] == funnel["share_ratio"].to_list()[:2]
 
-    frame = sessions({}, *({"peak_risk": 0.4} for _ in range(9)))
+    frame = sessions({}, *({"mode_rank": 1} for _ in range(9)))
 
-    found = tables.funnel(frame, OverviewMining(), K)
+    found = tables.funnel(frame, K)
 
-    assert ["all sessions", "watch"] == found["stage"].to_list()[:2]
+    assert ["all sessions", "elevated"] == found["stage"].to_list()[:2]
 
 
 def test_quantile_says_how_many_reach_it() -> None:

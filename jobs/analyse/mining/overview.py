@@ -94,7 +94,7 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
         figures=_figures(frames, rules.any_risk),
         findings=list(findings_of(sessions, earlier, asked.period, asked.policy)),
         tables={
-            "funnel": funnel(sessions, rules, asked.policy.anonymity),
+            "funnel": funnel(sessions, asked.policy.anonymity),
             "risk_by_day": risk_by_day(sessions, rules),
             "days": counted_by(sessions, "day").sort("day"),
             **({"hours": counted_by(sessions, "hour").sort("hour")} if asked.period.days == 1 else {}),
@@ -107,14 +107,13 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
     )
 
 
-def funnel(sessions: pl.DataFrame, rules: OverviewMining, k: AnonymityPolicy) -> pl.DataFrame:
+def funnel(sessions: pl.DataFrame, k: AnonymityPolicy) -> pl.DataFrame:
     """Sessions that came to each stage: `stage`, `sessions`, `users`, `share_ratio` of all sessions.
 
     A stage that all but a few of the one before came to would tell of these few: it is left out.
     """
     stages = {
         "all sessions": pl.lit(value=True),
-        "any risk": pl.col("peak_risk") >= rules.any_risk,
         "watch": pl.col("mode_rank") >= _RANKS[Mode.WATCH],
         "elevated": pl.col("mode_rank") >= _RANKS[Mode.ELEVATED],
         "alert": _ALERTING,
