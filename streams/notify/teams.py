@@ -17,7 +17,8 @@ def teams_form(alert: AlertChanged, told: ToldAlert) -> object:
         actions.insert(0, {"type": "Action.OpenUrl", "title": "Open session", "url": told.link})
     body = [_text(told.sentence, weight="bolder", color=colour)]
     body += [_text(told.next_step)] * bool(told.next_step)
-    body.append(_text("\n\n".join(told.grounds), id=_FOLD, isVisible=False, isSubtle=True, size="small"))
+    grounds = [_text(ground, isSubtle=True, size="small") for ground in told.grounds]
+    body.append({"type": "Container", "id": _FOLD, "isVisible": False, "items": grounds})
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
@@ -30,4 +31,5 @@ def teams_form(alert: AlertChanged, told: ToldAlert) -> object:
 
 
 def _text(said: str, **looks: object) -> dict[str, Any]:
-    return {"type": "TextBlock", "wrap": True, "text": said, **looks}
+    """A block that is shown as it stands: Markdown of a `TextBlock` would make links of users' names."""
+    return {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": said, **looks}]}

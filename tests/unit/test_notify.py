@@ -185,6 +185,15 @@ def test_each_sink_tells_the_same_sentence() -> None:
     assert all(words.sentence.split(";")[0] in page.replace("\n", " ") for page in pages.values())
 
 
+def test_names_are_no_markdown_in_teams() -> None:
+    """A user's id that is a link in Markdown is shown as it stands: nothing on the card is rendered as Markdown."""
+    named = msgspec.structs.replace(judged_alert(), user_id="[you](https://elsewhere.example)")
+    card = msgspec.json.encode(teams_form(named, TELL(named))).decode()
+
+    assert named.user_id in card
+    assert '"TextBlock"' not in card
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
