@@ -89,7 +89,7 @@ class ProfilePolicy(PolicySection, frozen=True, kw_only=True):
     """The session profile (risk memory, layer 3)."""
 
     every_turns: Annotated[int, Meta(ge=1, le=50)] = 5
-    """A profile goes out after this many counted turns, besides every change of mode or alert."""
+    """A profile goes out with the first counted turn, then after so many; and with every change of mode or alert."""
     repeated_topics: Annotated[int, Meta(ge=1, le=256)] = 32
     """Topics whose frequency is kept; risky ones are kept beyond it."""
     topics_per_turn: Annotated[int, Meta(ge=1, le=16)] = 4

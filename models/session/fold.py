@@ -278,7 +278,8 @@ class _SessionStep:
             self.emission.project_turn(turn, turn.project_id)
         raised = effects.alert is not None and effects.alert[1] == "raised"
         self.windows.observe(self.timestamp, self.watermark, effects.risk, alerts=raised)
-        self.emission.risk(effects, profile_due=head.turns_since_profile >= policy.profile.every_turns)
+        due = head.turn_count == 1 or head.turns_since_profile >= policy.profile.every_turns
+        self.emission.risk(effects, profile_due=due)
         self.state.last_point = (self.timestamp, effects.risk)
 
     def count_late(self) -> None:

@@ -11,21 +11,21 @@ from tests.support.session_driver import NOON, POLICY, Session, said
 
 
 @pytest.mark.behaviour("risk-07", "risk-08")
-def test_profile_every_five_turns_with_the_points_between() -> None:
-    """Profiles come at turns 5 and 10; each carries the risk points since the one before."""
+def test_profile_of_the_first_turn_and_every_five_with_the_points_between() -> None:
+    """Profiles come at turns 1, 6 and 11, so that a session is known at once; each carries the points since the last."""
     session = Session()
-    for turn in range(10):
+    for turn in range(11):
         session.say(turn, risk=turn / 100)
     profiles = [output for output in session.outputs if isinstance(output, ProfileUpdated)]
 
-    assert [5, 10] == [profile.turn_count for profile in profiles]
-    assert [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]] == [[p.turn for p in profile.risk_points] for profile in profiles]
-    assert pytest.approx((0.09, 0.045, 0.01)) == (
+    assert [1, 6, 11] == [profile.turn_count for profile in profiles]
+    assert [[0], [1, 2, 3, 4, 5], [6, 7, 8, 9, 10]] == [[p.turn for p in profile.risk_points] for profile in profiles]
+    assert pytest.approx((0.1, 0.05, 0.01)) == (
         session.profile.peak_risk,
         session.profile.mean_risk,
         session.profile.slope.per_turn,
     )
-    assert 10 == session.profile.slope.n
+    assert 11 == session.profile.slope.n
 
 
 @pytest.mark.behaviour("risk-20")
@@ -36,7 +36,8 @@ def test_risk_upstream_wins_over_the_scorer() -> None:
     session.put(said(1), risk=0.1)
     session.end()
 
-    assert [(0.2, "upstream"), (0.1, "rules")] == [(p.risk, p.risk_source) for p in session.profile.risk_points]
+    points = [point for profile in session.of(ProfileUpdated) for point in profile.risk_points]
+    assert [(0.2, "upstream"), (0.1, "rules")] == [(point.risk, point.risk_source) for point in points]
 
 
 def test_only_scored_roles_behave() -> None:
@@ -92,6 +93,7 @@ def test_duplicate_is_counted() -> None:
     assert session.state is not None
     assert None is session.state.last_point
     session.say(4)
+    session.say(5)
 
     assert (1, 0.1) == (session.profile.duplicate_turns, session.profile.peak_risk)
 
