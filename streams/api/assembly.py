@@ -43,7 +43,7 @@ from streams.index.project_memory import ProjectMemories
 from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.inference.tokens import token_counter
-from streams.masking.records import masker_of
+from streams.masking.records import masker_of, quoting
 from streams.ports import Condition, Embedder, StoredPoint, VectorStore
 from streams.settings.http import HttpSettings
 
@@ -146,7 +146,7 @@ def memory_api(
         *served_routes(*listings, facts, reader, sessions, history, topic_reader, changes),
         *project_routes(project_reader, command_routes),
         *admin_routes(apps, policy.apps, commands, erasures, turns),
-        *(() if live is None else live.routes(scoped, turns, topics, users, search)),
+        *(() if live is None else live.routes(scoped, turns, topics, users, search, quoted=quoting(policy.masking))),
         *beside.get("taking", ()),
     )
     erasing = None if erasures is None else Erasures(erasures, turns)

@@ -151,6 +151,15 @@ def masker_of(policy: MaskingPolicy, *, personal: bool = False) -> RecordMasker 
         raise ConfigurationError(f"masking needs the package `{error.name}`: install `turntide[masking]`") from error
 
 
+def quoting(policy: MaskingPolicy) -> Callable[[str], str]:
+    """What masks a text that is quoted to people: secrets always, personal data where the extra `masking` is there."""
+    try:
+        masker = RecordMasker(policy, personal=True)
+    except ModuleNotFoundError:
+        return without_secrets
+    return lambda text: without_secrets(masker.text(text))
+
+
 _TURN = tag_of(Turn)
 _OUR_FIELDS = {tag_of(event): frozenset({"type", *event.__struct_fields__}) for event in get_args(InputEvent)}
 _MEANINGS = [meaning for part in parts_of(*TOPIC_OF) for meaning in meaning_of(part).items()]

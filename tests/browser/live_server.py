@@ -11,6 +11,7 @@ from msgspec import structs
 
 from models.events import AlertChanged, Mode, ModeTransition, ProfileUpdated, SessionName, Turn
 from streams.api.live.hub import Hub
+from streams.api.live.messages import Reading
 from streams.http.health import Api, serve
 from streams.settings.http import TokenRole
 from tests.browser import made_up
@@ -106,6 +107,15 @@ class LiveServer:
                 board.take_alert(alert, self._at_ms, f"{hash(alert.alert_id) % 2**64:032x}")
             for each in gone:
                 board.erase_session(each, self._at_ms)
+
+        self._run(take())
+
+    def reads(self, reading: Reading) -> None:
+        """How far what fills the board has come; who watches is told with the roles' health."""
+
+        async def take() -> None:
+            self._page.board.reading = reading
+            self._page.hub.set_roles(made_up.ROLES)
 
         self._run(take())
 

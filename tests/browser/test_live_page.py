@@ -3,11 +3,13 @@
 import re
 
 import msgspec
+import pytest
 from msgspec import structs
 from playwright.sync_api import Page, ViewportSize, expect
 
 from models.events import AlertAcknowledged, AlertChanged, AlertLabelled, SessionName, TopicAdjusted, TurnCorrected
 from models.risk.telling import sentence
+from streams.api.live.messages import Reading
 from streams.api.live.service import CONTENT_SECURITY_POLICY
 from tests.browser.axe import see_no_violation
 from tests.browser.live_server import LiveServer
@@ -81,6 +83,31 @@ def test_sessions_are_sorted_filtered_and_kept_in_their_place(page: Page, server
     expect(page.get_by_role("heading", level=1)).to_have_text("session-00006")
 
 
+@pytest.mark.parametrize(
+    ("reading", "missing", "command"),
+    [
+        (Reading(kafka="away"), "Kafka does not answer", "turntide kafka start"),
+        (Reading(kafka="without_topics"), "Kafka has no topics of Turntide", "turntide topics apply"),
+        (Reading(kafka="read"), "No turn has been read yet", "turntide demo"),
+    ],
+)
+def test_the_first_page_says_what_is_missing(
+    page: Page, server: LiveServer, reading: Reading, missing: str, command: str
+) -> None:
+    """Of broker, topics, roles and turns the first that is not there, with the command for it; a session ends it."""
+    server.reads(reading)
+    page.goto(server.url)
+    guide = page.get_by_role("region", name="What is missing")
+    expect(guide.get_by_text(missing)).to_be_visible()
+    expect(guide.locator("li code").first).to_have_text(command)
+    see_no_violation(page, missing)
+    server.reads(Reading(kafka="read", turns=3))
+    expect(guide.get_by_text("3 records of turns read")).to_be_visible()
+    server.push([session(1, turns=1, points=1)])
+    expect(guide).to_be_hidden()
+    expect(page.locator(ROWS)).to_have_count(1)
+
+
 def test_pause_holds_the_list_and_letters_may_be_switched_off(page: Page, server: LiveServer) -> None:
     """What arrives while it is paused shows afterwards; gone sessions leave it."""
     server.push([session(1, risk=0.2), session(2, risk=0.1)])
@@ -143,6 +170,7 @@ def test_text_is_masked_until_it_is_asked_for(tab: Tab, server: LiveServer) -> N
     expect(page.get_by_role("region", name="Selected turn")).to_contain_text("The text is masked.")
     page.get_by_role("button", name="Show text").click()
     expect(page.get_by_role("region", name="Selected turn")).to_contain_text(f"What was said in turn 27. {HOSTILE}")
+    expect(page.get_by_label("Worst turn")).to_have_text(f"What was said in turn 12. {HOSTILE}")
     expect(page.get_by_role("region", name="Topics")).to_contain_text(f"{HOSTILE} title")
     expect(page.get_by_role("region", name="Facts")).to_contain_text(f"{HOSTILE} value")
     expect(page.get_by_role("region", name="Episodes")).to_contain_text(f"{HOSTILE} summary")
@@ -153,7 +181,12 @@ def test_text_is_masked_until_it_is_asked_for(tab: Tab, server: LiveServer) -> N
     page.get_by_label("Words").fill("what was said in turn 27")
     page.keyboard.press("Enter")
     assert page.url.endswith("#/search")
+    expect(page.locator(".hits .text").first).to_have_text("masked")
+    assert not any("/search" in asked and "text=true" in asked for asked in tab.asked)
+    page.get_by_role("button", name="Show text").click()
     expect(page.locator(".hits .text").first).to_have_text(f"What was said in turn 27. {HOSTILE}")
+    page.get_by_role("button", name="Hide text").click()
+    expect(page.locator("main")).not_to_contain_text("What was said")
     page.locator(".hits a").first.click()
     expect(page.locator(f"{CHOSEN} .turn")).to_have_text("27")
     page.keyboard.press("x")

@@ -24,6 +24,7 @@ from models.events import (
 from models.wire.codec import encode
 from streams.api.live.messages import AlertNote
 from streams.api.live.service import page_routes
+from streams.api.live.timeline import MOST_QUOTED_CHARS
 from streams.http.health import Api
 from streams.index.collections import SEGMENTS
 from streams.index.session_memory import SessionVectorMemory
@@ -109,6 +110,24 @@ async def test_a_timeline_has_everything_but_text(served: Watched) -> None:
         f"{canary('a')}: canary about pelicans",
     ]
     assert [(1, "critical")] == [(each["turn"], each["to_mode"]) for each in masked["modes"]]
+
+
+async def test_an_alert_quotes_its_worst_turn_masked(served: Watched) -> None:
+    """With `text` alone; secrets and addresses are replaced, what is long is cut. A search without it says places."""
+    secret = f"my mail is ann@example.org, redis://:hunter2@cache.example:6379/0 {'and so on ' * 100}"
+    turn = said(1, secret, app="a", user="user-a", session="session-a")
+    await SessionVectorMemory(served.store, loaded_embedder()).add_turns([turn], loaded_embedder().embed([secret]))
+    async with served.client("all") as client:
+        plain, text = [
+            (await client.get(f"/v1/live/sessions/session-a?text={asked}")).json()["alerts"][-1]
+            for asked in ("false", "true")
+        ]
+        places = (await client.get("/v1/live/search?q=my+mail&text=false")).json()["hits"]
+
+    assert plain["quote"] is None
+    assert text["quote"].startswith("my mail is [email], redis://:[password]@cache.example:6379/0 and so on")
+    assert len(text["quote"]) == MOST_QUOTED_CHARS
+    assert ("session-a", 1, None) in {(hit["session_id"], hit["turn"], hit["text"]) for hit in places}
 
 
 async def test_a_timeline_tells_of_its_session_and_a_search_of_what_holds(served: Watched) -> None:

@@ -12,7 +12,7 @@ from tests.support.session_driver import NOON, POLICY, Session, said
 
 @pytest.mark.behaviour("risk-07", "risk-08")
 def test_profile_of_the_first_turn_and_every_five_with_the_points_between() -> None:
-    """Profiles come at turns 1, 6 and 11, so that a session is known at once; each carries the points since the last."""
+    """Profiles come at turns 1, 6 and 11, so that a session is known at once; each has the points since the last."""
     session = Session()
     for turn in range(11):
         session.say(turn, risk=turn / 100)

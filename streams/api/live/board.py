@@ -20,7 +20,7 @@ from models.errors import AmbiguousApp
 from models.events import AlertChanged, ModeTransition, ProfileUpdated, SegmentCompacted, SessionName, app_meant
 from models.events.erase import EraseRequested
 from streams.api.live.known import MOST_ALERTS, MOST_NOTES, KnownAlert, KnownSession
-from streams.api.live.messages import AlertNote, AlertRow, Row
+from streams.api.live.messages import AlertNote, AlertRow, Reading, Row
 
 _SPARE_RATIO = 0.05
 """Of the sessions, let go together: looking for the longest silent costs a sort."""
@@ -57,11 +57,13 @@ class LiveBoard:
     Attributes:
         version: Of the last change; 0 before the first.
         horizon: Readers that know less than this must begin anew.
+        reading: How far what fills it has come.
     """
 
     def __init__(self, *, max_sessions: int = 20_000) -> None:
         self.version = 0
         self.horizon = 0
+        self.reading = Reading()
         self._most = max_sessions
         self._sessions: dict[SessionName, KnownSession] = {}
         self._alerts: dict[str, SessionName] = {}

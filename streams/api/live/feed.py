@@ -8,12 +8,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from time import monotonic, time
-from typing import get_args
+from typing import Literal, get_args
 
 import msgspec
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.structs import ConsumerRecord
+from msgspec import structs
 
 from models import events
 from models.errors import InvalidRecord
@@ -71,6 +72,7 @@ class LiveFeed:
             except Exception as error:  # noqa: BLE001 - the page must never stop the role
                 if monotonic() - began_s > LONGEST_RETRY_S:
                     retry_s = RETRY_S
+                self._board.reading = structs.replace(self._board.reading, kafka="away")
                 log.warning("live_feed_failed", error=type(error).__name__, detail=str(error), retry_s=retry_s)
                 await asyncio.sleep(retry_s)
                 retry_s = min(2 * retry_s, LONGEST_RETRY_S)
@@ -82,6 +84,8 @@ class LiveFeed:
             if monotonic() >= look_s:
                 assigned = await self._look_around(client, assigned)
                 look_s = monotonic() + (LOOK_AROUND_S if assigned else 0.0)
+                found: Literal["read", "without_topics"] = "read" if assigned else "without_topics"
+                self._board.reading = structs.replace(self._board.reading, kafka=found)
             if not assigned:
                 await asyncio.sleep(WITHOUT_TOPICS_S)  # no topic yet: `turntide topics apply` makes them
                 continue
@@ -132,7 +136,11 @@ class LiveFeed:
         return max(0, int(self._now_s() * 1_000) - back // _MS)
 
     async def _take(self, topic: Topic, records: Sequence[ConsumerRecord]) -> None:
-        taken = _controls(records) if topic is TURNS else records
+        taken = records
+        if topic is TURNS:
+            turns = self._board.reading.turns + len(records)
+            self._board.reading = structs.replace(self._board.reading, turns=turns)
+            taken = _controls(records)
         undecodable = 0
         for start in range(0, len(taken), AT_ONCE):
             for record in taken[start : start + AT_ONCE]:

@@ -184,7 +184,7 @@ class Hub:
         if self._board.horizon > max(at.knows, at.began):
             return None
         if not at.snapshot and at.roles < self._roles_version:
-            content = _event("roles", Roles(roles=list(self._roles)), at.knows)
+            content = _event("roles", Roles(roles=list(self._roles), reading=self._board.reading), at.knows)
             return at._replace(roles=self._roles_version), content, True
         frame = self._frame(at, apps)
         if at.snapshot:
@@ -203,7 +203,9 @@ class Hub:
         event: Snapshot | Changes
         if at.snapshot:
             roles = list(self._roles) if at.knows == 0 else []
-            event = Snapshot(sessions=page.sessions, alerts=page.alerts, roles=roles, more=page.more)
+            event = Snapshot(
+                sessions=page.sessions, alerts=page.alerts, roles=roles, reading=self._board.reading, more=page.more
+            )
         else:
             event = Changes(
                 sessions=page.sessions,

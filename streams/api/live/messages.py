@@ -121,12 +121,25 @@ class RoleRow(Struct, frozen=True, kw_only=True):
     lag_records: int | None = None
 
 
+class Reading(Struct, frozen=True, kw_only=True):
+    """How far what fills the page has come: says what is missing where nothing is shown.
+
+    Attributes:
+        kafka: `away` if it does not answer, `without_topics` if it has none of Turntide's; `connecting` at first.
+        turns: Records of `turns.v1` that were read, from `live.label_window` before the start on.
+    """
+
+    kafka: Literal["connecting", "away", "without_topics", "read"] = "connecting"
+    turns: int = 0
+
+
 class Snapshot(Struct, frozen=True, kw_only=True):
     """What is known when a stream begins, in pieces; `more` is false in the last."""
 
     sessions: list[Row]
     alerts: list[AlertRow]
     roles: list[RoleRow]
+    reading: Reading
     more: bool
 
 
@@ -152,6 +165,7 @@ class Roles(Struct, frozen=True, kw_only=True):
     """Health of the roles, every five seconds."""
 
     roles: list[RoleRow]
+    reading: Reading
 
 
 # --- one session
@@ -237,11 +251,18 @@ class AlertNote(Struct, frozen=True, kw_only=True):
 
 
 class AlertDetail(AlertRow, frozen=True, kw_only=True):
-    """An alert with its grounds; `counterfactual` says what had to be otherwise, `next_step` what to do."""
+    """An alert with its grounds.
+
+    Attributes:
+        next_step: What to do.
+        quote: What was said in the worst turn, without secrets and personal data: text.
+        counterfactual: What had to be otherwise.
+    """
 
     notes: list[AlertNote]
 
     next_step: str
+    quote: str | None
     signals: list[Share]
     contributions: list[Weight]
     counterfactual: str | None
@@ -307,7 +328,8 @@ class Hit(Struct, frozen=True, kw_only=True):
     user_id: str
     app_id: str
     score: float
-    text: str
+    text: str | None
+    """None where it was not asked for."""
 
 
 class Hits(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ files that were there at the start: no path of a request ever reaches the file s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from http import HTTPStatus
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import structlog
-from msgspec import Meta
+from msgspec import Meta, structs
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -38,6 +38,7 @@ from streams.index.collections import FACTS, MEMORIES
 from streams.index.hybrid_search import HybridSearch, Scope
 from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
+from streams.masking.credentials import without_secrets
 from streams.ports import Condition, VectorStore
 from streams.settings import Settings
 from streams.settings.live import LIVE_PAGE, LIVE_PATH
@@ -136,6 +137,8 @@ class LivePage:
         topics: TopicMemory,
         users: UserMemory,
         search: HybridSearch,
+        *,
+        quoted: Callable[[str], str] = without_secrets,
     ) -> list[ServedRoute]:
         """Routes of data and of the page's files.
 
@@ -145,11 +148,12 @@ class LivePage:
             topics: What it was about.
             users: Facts and episodes.
             search: Hybrid search.
+            quoted: Masks what alerts quote.
         """
         served = served_routes(
             LiveData(self.hub, tokens=self._tokens),
             LiveSearch(self.board, store, search),
-            TimelineReader(self.board, turns, topics, users, self._policy),
+            TimelineReader(self.board, turns, topics, users, self._policy, quoted=quoted),
             AlertCommands(self.board, self._writer),
         )
         return [*served, *page_routes()]
@@ -191,6 +195,7 @@ class SearchLive(OfApp, frozen=True, kw_only=True):
     q: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, pattern=r"\S", description="What to look for.")]
     kind: Annotated[SearchKind, Meta(description="Among what.")] = "turns"
     limit: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 20
+    text: Annotated[bool, Meta(description="Also what it says, not its place alone.")] = True
 
 
 class LiveSearch:
@@ -209,7 +214,7 @@ class LiveSearch:
 
     @LIVE.get("/search", "search_live", audits="text_read")
     async def find(self, asked: SearchLive) -> Hits:
-        """Turns, episodes, facts of users or memories of apps that answer a query, best first; with their text.
+        """Turns, episodes, facts of users or memories of apps that answer a query, best first.
 
         Raises:
             Problem: 403, another tenant's app.
@@ -222,7 +227,8 @@ class LiveSearch:
             return Hits(hits=[])
         searches = {"turns": self._turns, "episodes": self._episodes, "facts": self._facts, "memories": self._memories}
         hits = await searches[asked.kind](asked.q, apps, asked.limit)
-        return Hits(hits=[hit for hit in hits if asked_by.may_read(hit.app_id)])
+        may_read = [hit for hit in hits if asked_by.may_read(hit.app_id)]
+        return Hits(hits=may_read if asked.text else [structs.replace(hit, text=None) for hit in may_read])
 
     async def _turns(self, query: str, apps: tuple[str, ...], limit: int) -> list[Hit]:
         found = await self._search.turns(query, Scope(app_ids=apps), limit)

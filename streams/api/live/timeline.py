@@ -1,7 +1,7 @@
 """Timeline of one session, put together from the board and from what is indexed of it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from msgspec import Meta, structs
 
 from models.events import Mode, ModeTransition, SessionName
 from models.policy import NotifyPolicy
-from models.risk.telling import counterfactual, strongest
+from models.risk.telling import counterfactual, strongest, worst_turn
 from streams.api.answers import answered
 from streams.api.live import messages
 from streams.api.live.board import LiveBoard
@@ -22,9 +22,11 @@ from streams.http.security import caller
 from streams.index.collections import RememberedTopic, RememberedTurn
 from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
+from streams.masking.credentials import without_secrets
 
 MOST_TURNS = 1_000
 """Of a timeline, the last ones; also of turns with text in one answer."""
+MOST_QUOTED_CHARS = 500
 MOST_GONE_TOPICS = 50
 _DIGITS = 4
 MOST_EPISODES = 100
@@ -61,12 +63,22 @@ class TimelineReader:
         turns: What was said.
         topics: What it was about.
         users: Facts and episodes of users.
+        policy: What to do about alerts.
+        quoted: Masks what an alert quotes.
     """
 
     def __init__(
-        self, board: LiveBoard, turns: SessionVectorMemory, topics: TopicMemory, users: UserMemory, policy: NotifyPolicy
+        self,
+        board: LiveBoard,
+        turns: SessionVectorMemory,
+        topics: TopicMemory,
+        users: UserMemory,
+        policy: NotifyPolicy,
+        *,
+        quoted: Callable[[str], str] = without_secrets,
     ) -> None:
         self._policy = policy
+        self._quoted = quoted
         self._board = board
         self._turns = turns
         self._topics = topics
@@ -132,7 +144,10 @@ class TimelineReader:
                 for each in episodes
                 if any(run.session_id == row.session_id for run in each.turns)
             ],
-            alerts=[alert_detail(alert, self._policy, text=text) for alert in alerts],
+            alerts=[
+                alert_detail(alert, self._policy, text=text, quote=self._quote(alert, turns) if text else None)
+                for alert in alerts
+            ],
         )
 
     @LIVE.get("/alerts/{alert_id:path}/similar", "find_similar_sessions")
@@ -161,6 +176,12 @@ class TimelineReader:
                 for turn, row in rows
             ]
         )
+
+    def _quote(self, alert: KnownAlert, turns: Sequence[RememberedTurn]) -> str | None:
+        """What was said in the alert's worst turn, masked before it is cut; None if the turn is not kept any more."""
+        worst = worst_turn(alert.event)
+        said = next((each.content for each in turns if each.turn == worst), None)
+        return None if said is None else self._quoted(said)[:MOST_QUOTED_CHARS]
 
     async def _all_topics(self, session: SessionName) -> list[RememberedTopic]:
         found = await self._topics.topics(session)
@@ -192,7 +213,9 @@ def _topic(topic: RememberedTopic, *, text: bool) -> messages.TimelineTopic:
     )
 
 
-def alert_detail(alert: KnownAlert, policy: NotifyPolicy, *, text: bool = False) -> messages.AlertDetail:
+def alert_detail(
+    alert: KnownAlert, policy: NotifyPolicy, *, text: bool = False, quote: str | None = None
+) -> messages.AlertDetail:
     """An alert with its grounds: the signals that made its score, as its reason has them.
 
     Without a model those of the source formulas, and neither weights nor a counterfactual.
@@ -207,6 +230,7 @@ def alert_detail(alert: KnownAlert, policy: NotifyPolicy, *, text: bool = False)
         row,
         notes=alert.notes if text else [structs.replace(note, note=None) for note in alert.notes],
         next_step=policy.next_step(alert.event),
+        quote=quote,
         signals=[messages.Share(name=name, share=share) for name, share in made.items()],
         contributions=[]
         if judged is None

@@ -43,6 +43,7 @@ export const alertCard = (alert, { pending = null, pick = null, actions = null, 
   return el("article", { class: "alert-card", "data-kind": alert.severity, "data-status": alert.status },
     el("header", {}, mark(alert.severity), el("span", { class: "status" }, standing(alert, pending)), el("span", { class: "faint" }, `${ago(alert.fired_at)} ago`)),
     el("p", { class: "reason" }, alert.sentence),
+    alert.quote ? el("blockquote", { class: "text", "aria-label": "Worst turn" }, alert.quote) : null,
     alert.next_step ? el("p", { class: "next-step" }, alert.next_step) : null,
     actions,
     pairs([

@@ -154,7 +154,7 @@ export class Alerts {
     setText(this.counted, `${rows.length === alerts.size ? all : `${count(rows.length)} of ${all}`}, ${count(waiting(alerts))} firing`);
     this.split.hidden = rows.length === 0;
     this.empty.hidden = rows.length > 0;
-    setText(this.empty, !complete ? "Loading …" : alerts.size ? "No alert is like that." : "No alert has been raised.");
+    setText(this.empty, !complete ? "Loading …" : alerts.size ? "No alert is like that." : "No alert has been raised. Those of live.window show here as they come.");
     this.list.schedule();
     this.#card();
   }

@@ -10,6 +10,7 @@ export class Board {
   sessions = new Map(); // by `sessionKey`
   alerts = new Map();
   roles = [];
+  reading = undefined;
   complete = false;
   #seen = null;
   #hearers = new Set();
@@ -23,7 +24,9 @@ export class Board {
   take(name, data) {
     if (name === "snapshot") this.#snapshot(data);
     else if (name === "changes") this.#changes(data);
-    if (data.roles?.length) { this.roles = data.roles; this.#note("roles"); }
+    if (data.reading) this.reading = data.reading;
+    if (data.roles?.length) this.roles = data.roles;
+    if (data.reading || data.roles?.length) this.#note("roles");
   }
 
   /** Calls `hear({sessions, alerts, roles, fresh})` with what changed; returns how to end it. */

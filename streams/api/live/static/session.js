@@ -123,7 +123,11 @@ export class Session {
     setText(this.textNote, this.#text ? "Shown. This is recorded in the audit." : "Masked. Showing text is recorded in the audit.");
     this.context.say(this.#text ? "Text is shown" : "Text is masked");
     this.turns.unmask(this.#text);
-    if (!this.#text) this.#remembered({ ...this.#detail, ...masked(this.#detail) });
+    if (!this.#text && this.#detail) {
+      this.#detail = { ...this.#detail, ...masked(this.#detail) };
+      this.#remembered(this.#detail);
+      this.#cards();
+    }
     this.#read();
   }
 
@@ -133,7 +137,8 @@ export class Session {
     this.#stale = false;
     const text = this.#text;
     try {
-      const detail = await client.session(this.name, { text, signal: this.#abort.signal });
+      const read = await client.session(this.name, { text, signal: this.#abort.signal });
+      const detail = text === this.#text ? read : { ...read, ...masked(read) };
       this.state.hidden = true;
       this.body.hidden = false;
       this.#detail = detail;
@@ -141,11 +146,11 @@ export class Session {
       this.#top(this.context.board.sessions.get(sessionKey(this.name)) ?? detail.session);
       this.#draw();
       this.turns.set(detail.turns);
-      const read = detail.turns.length, of = this.row.turns;
-      setText(this.stored, read < of ? `${count(read)} of ${count(of)}` : "");
+      const held = detail.turns.length, of = this.row.turns;
+      setText(this.stored, held < of ? `${count(held)} of ${count(of)}` : "");
       if (this.wanted !== null && detail.turns.length) this.turns.pick(Number(this.wanted));
       this.wanted = null;
-      this.#remembered(text === this.#text ? detail : { ...detail, ...masked(detail) });
+      this.#remembered(detail);
       this.#cards();
       if (this.#behind()) this.#stale = true;
     } catch (error) {
@@ -233,6 +238,7 @@ export class Session {
 const turnsOf = ({ first_turn: first, last_turn: last }) => (first === last ? `turn ${first}` : `turns ${first}–${last}`);
 
 const masked = (detail) => ({
+  alerts: (detail?.alerts ?? []).map((alert) => ({ ...alert, quote: null })),
   topics: (detail?.topics ?? []).map((topic) => ({ ...topic, title: null })),
   facts: (detail?.facts ?? []).map((fact) => ({ ...fact, value: null })),
   episodes: (detail?.episodes ?? []).map((episode) => ({ ...episode, summary: null })),

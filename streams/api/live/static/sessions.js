@@ -1,6 +1,7 @@
 // All sessions by risk: what changes shows at once, the order is made anew at most once a second.
 
 import { el, isWriting, labelled, select, setAttribute, setText } from "./dom.js";
+import { firstRun } from "./first_run.js";
 import { address, ago, count, sessionAddress, sessionKey, several } from "./format.js";
 import { VirtualList, cells, header } from "./list.js";
 import { MODES, Mark, Meter, Spark, slopeText } from "./marks.js";
@@ -72,7 +73,7 @@ export class Sessions {
     this.paused = false;
     this.none = el("span");
     this.all = el("button", { type: "button", onclick: () => this.#clear() }, "Show all");
-    main.append(this.#toolbar(), this.grid = el("div", { class: "grid sessions", "aria-label": "Sessions" }), this.empty = el("p", { class: "pad faint", hidden: true }, this.none, " ", this.all));
+    main.append(this.#toolbar(), this.grid = el("div", { class: "grid sessions", "aria-label": "Sessions" }), this.empty = el("div", { class: "pad", hidden: true }, el("p", { class: "faint" }, this.none, " ", this.all)), this.start = el("div", { class: "pad", hidden: true }));
     this.list = new VirtualList(this.grid, this.#header(), {
       make: makeRow,
       key: sessionKey,
@@ -90,6 +91,7 @@ export class Sessions {
   }
 
   update(changed) {
+    if (changed.roles && !this.start.hidden) this.#count();
     if (!changed.sessions) return;
     this.#due = true;
     if (this.paused) return;
@@ -201,9 +203,11 @@ export class Sessions {
     const { sessions, complete } = this.context.board, shown = this.list.items.length;
     const all = several(sessions.size, "session");
     setText(this.counted, `${shown === sessions.size ? all : `${count(shown)} of ${all}`}${this.paused ? ", paused" : complete ? "" : " …"}`);
-    this.empty.hidden = shown > 0;
+    this.start.hidden = !complete || sessions.size > 0;
+    this.empty.hidden = shown > 0 || !this.start.hidden;
     this.grid.hidden = shown === 0;
-    this.all.hidden = !complete || !sessions.size;
-    setText(this.none, !complete ? "Loading …" : sessions.size ? "No session is like that." : "No session has been seen yet. They appear as turns arrive: `turntide produce` or `turntide demo` make some.");
+    this.all.hidden = !complete;
+    setText(this.none, complete ? "No session is like that." : "Loading …");
+    if (!this.start.hidden) this.start.replaceChildren(firstRun(this.context.board));
   }
 }
