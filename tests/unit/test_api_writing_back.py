@@ -256,7 +256,7 @@ async def test_a_session_s_profile_and_segments_are_read(world: World, client: h
     there = await client.get("/v1/sessions/s/turns", params={**of_a, "after_turn": 7, "timeout_ms": 0})
     unknown = await client.get("/v1/sessions/nothing/profile", params=of_a)
 
-    assert (profile["app_id"], profile["turn_count"]) == ("a", 10)
+    assert (profile["app_id"], profile["turn_count"]) == ("a", 11)
     assert [(each["first_turn"], each["last_turn"]) for each in memory["segments"]] == [(0, 4), (5, 9)]
     assert [each["turn"] for each in memory["open_turns"]] == [10, 11]
     assert (other["segments"], len(other["open_turns"])) == ([], 2)
