@@ -238,7 +238,7 @@ export class Session {
 const turnsOf = ({ first_turn: first, last_turn: last }) => (first === last ? `turn ${first}` : `turns ${first}–${last}`);
 
 const masked = (detail) => ({
-  alerts: (detail?.alerts ?? []).map((alert) => ({ ...alert, quote: null })),
+  alerts: (detail?.alerts ?? []).map((alert) => ({ ...alert, quote: null, notes: alert.notes?.map((each) => ({ ...each, note: null })) })),
   topics: (detail?.topics ?? []).map((topic) => ({ ...topic, title: null })),
   facts: (detail?.facts ?? []).map((fact) => ({ ...fact, value: null })),
   episodes: (detail?.episodes ?? []).map((episode) => ({ ...episode, summary: null })),
