@@ -246,14 +246,9 @@ PROJECTS = Collection(
 OF_SESSIONS: tuple[Collection[Any], ...] = (TURNS, TOPICS)
 """Whose keys begin with a session's."""
 OF_EVENTS: Mapping[type[Struct], Collection[Any]] = {
-    each.event: Collection(
-        each.index.collection,
-        each.event,
-        erased_by=each.index.erased_by,
-        asked_by=each.index.erased_by if each.index.listed is None else None,
-    )
+    each.event: Collection(of.collection, each.event, erased_by=of.erased_by, asked_by=None if of.listed else ())
     for each in REGISTRY.emits.values()
-    if each.index is not None and each.index.erased_by is not None
+    if (of := each.index) is not None and of.erased_by is not None
 }
 """Of events of which the registry says all that there is to say: whose they are finds them, and nothing else."""
 _OWN = (TURNS, CORRECTIONS, TOPICS, SEGMENTS, EPISODES, FACTS, USERS, MEMORIES, SPACES, PROJECT_ITEMS, PROJECT_PARTS)

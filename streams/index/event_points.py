@@ -242,9 +242,7 @@ class Collection(Generic[_Event]):
     def _parted(self, kind: type[Struct]) -> tuple[list[str], list[str]]:
         """Fields of an event that stand alone, and those that stand together."""
         kept = [name for name in kind.__struct_fields__ if name not in self.without]
-        if self.asked_by is None:
-            return kept, []
-        alone = _NAMES.union(self.asked_by)
+        alone = _NAMES.union(kept if self.asked_by is None else self.asked_by, self.erased_by)
         return [name for name in kept if name in alone], [name for name in kept if name not in alone]
 
     @property
