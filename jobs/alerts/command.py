@@ -12,6 +12,7 @@ from jobs.alerts import labels as alert_labels
 from jobs.cli import examples, group
 from jobs.shared.options import OutputOption
 from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.role_api import CommandContext, columns, role_command
 from jobs.shared.sending import send_to_turns
 from jobs.shared.session_app import SessionAppOption
 from models.errors import ConfigurationError, TurntideError
@@ -140,6 +141,18 @@ def label(
         labels = asyncio.run(say(settings, alert_ids or [], AlertLabelled, escalating=escalating, **said))
     rows = [{"alert_id": each.alert_id, "session_id": each.session_id, "escalating": escalating} for each in labels]
     Printer(output).rows("labelled", rows)
+
+
+@role_command(app, "turntide alerts similar 1b4e28ba-…", "turntide alerts similar 1b4e28ba-… --limit 50 --output json")
+def similar(
+    context: CommandContext,
+    alert_id: Annotated[str, typer.Argument(help="Id of the alert, as `list` shows it; within live.window.")],
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=50, help="Sessions at most.")] = 10,
+) -> None:
+    """List sessions of the alert's app in which something like its evidence was said, by a running role's index."""
+    found = context.ask("find_similar_sessions", alert_id=alert_id, limit=limit).body["sessions"]
+    context.rows("similar sessions", found, columns("session_id", "app_id", "user_id", "turn", "similarity"))
 
 
 @app.command("test", epilog=examples("turntide alerts test", "turntide alerts test --sink slack --output json"))

@@ -1,5 +1,6 @@
 """Triage of alerts through the fold: who looks after one, until when it rests, which other it repeats."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -21,9 +22,15 @@ from models.events import (
 )
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
+from streams.index.session_memory import SessionVectorMemory
 from streams.kafka.producer import Record
+from streams.settings.http import TokenRole
+from tests.support.command_line import InProcess, printed, reached, refused
 from tests.support.entity_driver import Entities, keep_entities
 from tests.support.lake_records import alert
+from tests.support.live_made import alert as live_alert
+from tests.support.live_served import LiveServed, live_token
+from tests.support.loaded import loaded_embedder
 from tests.support.session_driver import NOON, Session, said
 
 
@@ -247,7 +254,7 @@ def test_the_command_writes_where_the_sessions_stand(monkeypatch: pytest.MonkeyP
     def run(*words: str) -> int:
         return CliRunner().invoke(app, ["alerts", "triage", *words]).exit_code
 
-    refused = [
+    undone = [
         run("a-1"),
         run("a-1", "unknown", "--assign", "bob"),
         run("a-1", "--repeats", "a-1"),
@@ -258,7 +265,7 @@ def test_the_command_writes_where_the_sessions_stand(monkeypatch: pytest.MonkeyP
     said_of = [msgspec.json.decode(each.value or b"", type=AlertTriaged) for each in sent]
 
     assert ([0, 0], []) == (done, nothing)
-    assert all(refused)
+    assert all(undone)
     assert [("a-1", "anna", None), ("a-2", "anna", None), ("a-2", "", "")] == [
         (each.alert_id, each.by, each.assignee) for each in said_of
     ]
@@ -267,3 +274,21 @@ def test_the_command_writes_where_the_sessions_stand(monkeypatch: pytest.MonkeyP
         for each in said_of[:2]
     )
     assert ("a-1", None) == (said_of[2].duplicate_of, said_of[2].snoozed_until)
+
+
+def test_the_command_lists_similar_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the running role says, to a token of the app; another tenant's alert is none."""
+    served = LiveServed({"ops-a": (TokenRole.OPERATOR, ["a"], False)})
+    memory = SessionVectorMemory(served.store, loaded_embedder())
+    turns = [
+        said(1, f"The {what} is at the harbour.", session_id=session, app_id=app_id)
+        for session, app_id, what in (("s", "a", "boat"), ("like", "a", "ship"), ("theirs", "b", "boat"))
+    ]
+    asyncio.run(memory.add_turns(turns, loaded_embedder().embed([each.content for each in turns])))
+    for app_id in ("a", "b"):
+        served.page.board.take_alert(live_alert("s", f"alert-{app_id}", app=app_id), 1)
+    reached(InProcess(served.app()), monkeypatch)
+    monkeypatch.setenv("TURNTIDE_TOKEN", live_token("ops-a"))
+
+    assert [("like", 1)] == [(each["session_id"], each["turn"]) for each in printed("alerts", "similar", "alert-a")]
+    assert "no such alert" in refused("alerts", "similar", "alert-b")

@@ -279,6 +279,8 @@ class AlertCommands:
 
     async def _say(self, named: Sequence[NamedAlert], kind: type[_Said], **fields: Any) -> list[Written]:
         """Write the same of each, once all are known to take it."""
+        if len(named) == 1:
+            note_ids(to_builtins(named[0]).get)
         said: list[tuple[_Said, KnownAlert]] = []
         for each in named:
             alert = self._known(each.alert_id, each.session_id)
