@@ -149,6 +149,7 @@ class Stage:
             "TURNTIDE_KAFKA": settings.kafka.bootstrap,
             "TURNTIDE_TOPIC_PREFIX": settings.topic_prefix,
             "TURNTIDE_DATA_DIR": str(settings.data_dir),
+            "TURNTIDE_HTTP__PUBLIC_URL": urls["index"],  # alerts then link to their sessions
         }
         exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
         self._console.print("\n[bold]Kafka and the roles stay up; Ctrl-C here stops them.[/] In another terminal:")

@@ -164,7 +164,8 @@ def test_a_report_that_is_shy_does_not_read_as_calm() -> None:
     )
     assert quiet(few) == "The period has fewer than 5 sessions or 5 users, too few to look for patterns."
     assert quiet(sessions, *alerts) == (
-        "No pattern stands out. But 1 session alerted and 1 session became critical: see `turntide alerts list`."
+        "No pattern stands out. But 1 session alerted and 1 session became critical: "
+        '`turntide query "FROM alerts SELECT session_id, severity, reason"` names them.'
     )
     assert quiet(sessions, days=0) == "The archive holds nothing of this period."
 
@@ -179,7 +180,7 @@ def test_the_page_tells_alerts_once_and_sets_commands_as_code() -> None:
 
     assert section.count("1 session alerted") == 1
     assert told.no_finding in section
-    assert "<code>turntide alerts list</code>" in section
+    assert "FROM alerts SELECT session_id" in section
     assert "the Python package <code>x</code> is not installed" in page
     assert "`" not in "".join(Outline(page).text)
     calm = Outline(render(report(part(made=result(figures=[figure("alerting_sessions", 0.0)])))))

@@ -39,6 +39,8 @@ _IN_WORDS = {"alerting_sessions": "alerted", "critical_sessions": "became critic
 _MOSTLY = (("kinds", "category", "sessions", "about"), ("apps", "app_id", "alerting_sessions", "of app"))
 """Tables that tell alerting sessions apart: columns of their name and number, and what is said before the name."""
 _HALF = 0.5
+NAMES_ALERTS = 'turntide query "FROM alerts SELECT session_id, severity, reason"'
+"""Of the archive, as the report is: it needs no broker, which a demo's report outlives."""
 
 Mined = Callable[[str, Period], JobResult]
 """A job's result of a period, by its name."""
@@ -173,7 +175,7 @@ class MiningReport(Struct, frozen=True, kw_only=True):
     def nothing(self) -> str:
         """The same with the alerts, where `in_words` does not stand above it."""
         happened = " and ".join(self.happened)
-        return f"{self.no_finding} But {happened}: see `turntide alerts list`." if happened else self.no_finding
+        return f"{self.no_finding} But {happened}: `{NAMES_ALERTS}` names them." if happened else self.no_finding
 
     @property
     def happened(self) -> list[str]:

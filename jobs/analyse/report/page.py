@@ -9,7 +9,7 @@ import msgspec
 import polars as pl
 
 from jobs.analyse.report import wording
-from jobs.analyse.report.gathering import MiningReport
+from jobs.analyse.report.gathering import NAMES_ALERTS, MiningReport
 from jobs.shared.pictures import Drawn, script, write_whole
 from streams.http import pages
 
@@ -41,6 +41,7 @@ def render(report: MiningReport) -> str:
         numbers=number_columns,
         rows_shown=ROWS_SHOWN,
         rows_open=_ROWS_OPEN,
+        names_alerts=NAMES_ALERTS,
         pictures_at_the_top=_PICTURES_AT_THE_TOP,
     )
 
