@@ -29,12 +29,12 @@ const KINDS = {
 };
 const SOUGHT = ["sentence", "session_id", "app_id", "user_id", "assignee"];
 
-/** The sentence without whose session it is and how the alert stands: columns of their own say that. */
+/** The sentence without whose session it is, how the alert stands and how probable it is: columns of their own say that. */
 const what = ({ sentence, status, session_id: id, user_id: user, app_id: app }) => {
   const who = `ession ${id} (user ${user}, app ${app}) `, at = sentence.indexOf(who);
   if (at < 0) return sentence;
   const news = sentence.slice(0, at - 1), said = (news.toLowerCase() === `${status}: ` ? "" : news) + sentence.slice(at + who.length);
-  return said[0].toUpperCase() + said.slice(1);
+  return said[0].toUpperCase() + said.slice(1).replace(/; (probability|score) [\d.]+/, "");
 };
 
 const rank = (alert) => (rests(alert) ? STATUS.acknowledged : STATUS[alert.status]);
