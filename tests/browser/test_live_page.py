@@ -284,7 +284,9 @@ def test_a_new_alert_is_told_and_stands_in_the_queue(page: Page, server: LiveSer
     page.keyboard.press("2")
     expect(page.locator(f"{ROWS} .reason")).to_have_attribute("title", sentence(made))
     who = f"Session session-00001 (user {made.user_id}, app {made.app_id}) h"
-    expect(page.locator(f"{ROWS} .reason")).to_have_text(sentence(made).replace(who, "H").replace("; probability 0.91", ""))
+    expect(page.locator(f"{ROWS} .reason")).to_have_text(
+        sentence(made).replace(who, "H").replace("; probability 0.91", "")
+    )
 
 
 def test_a_tab_that_nobody_looks_at_counts_alerts_in_its_title(tab: Tab, server: LiveServer) -> None:
