@@ -68,7 +68,7 @@ class SessionVectorMemory:
     async def sessions_like(self, session: SessionName, numbers: Iterable[int], top_k: int) -> list[RememberedTurn]:
         """The turn most like one of these in each other session of the app, the most like first, with its similarity.
 
-        Turns without words, or that are not indexed any more, resemble nothing.
+        Of several that are as like, the first. Turns without words, or not indexed any more, resemble nothing.
         """
         found: dict[str, RememberedTurn] = {}
         for turn in await self.turns_numbered(session, numbers):
@@ -76,7 +76,7 @@ class SessionVectorMemory:
             near = await TURNS.nearest(self._store, self._embedder, turn.content, of_app, top_k * _TURNS_A_SESSION)
             for other, cosine in near:
                 known = found.get(other.session_id)
-                if known is None or cosine > (known.similarity or -1.0):
+                if known is None or (cosine, -other.turn) > (known.similarity or 0.0, -known.turn):
                     found[other.session_id] = replace(other, similarity=cosine)
         found.pop(session.session_id, None)
         return sorted(found.values(), key=lambda each: (-(each.similarity or 0.0), each.session_id))[:top_k]

@@ -277,11 +277,12 @@ def test_the_command_writes_where_the_sessions_stand(monkeypatch: pytest.MonkeyP
 
 
 def test_the_command_lists_similar_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the running role says, to a token of the app; another tenant's alert is none."""
+    """As the running role says, to a token of the app, by the first of equal turns; another tenant's alert is none."""
     served = LiveServed({"ops-a": (TokenRole.OPERATOR, ["a"], False)})
     memory = SessionVectorMemory(served.store, loaded_embedder())
     turns = [
-        said(1, f"The {what} is at the harbour.", session_id=session, app_id=app_id)
+        said(number, f"The {what} is at the harbour.", session_id=session, app_id=app_id)
+        for number in (4, 1, 2)
         for session, app_id, what in (("s", "a", "boat"), ("like", "a", "ship"), ("theirs", "b", "boat"))
     ]
     asyncio.run(memory.add_turns(turns, loaded_embedder().embed([each.content for each in turns])))
