@@ -38,13 +38,15 @@ _MORE_TURNS = 12
 _RULES_CHANGED = {
     *(f"{topic}.v1 changed" for topic in ("alerts", "commands", "compactions", "episodes", "facts")),
     *("memories.v1 changed", "profiles.v1 changed", "windows.v1 changed"),
+    *("profiles.v1 false", "profiles.v1 missing", "archive profiles.v1 false", "archive profiles.v1 missing"),
     *("memories.v1 false", "memory-events.v1 missing", "users' state false", "users' state changed", "state changed"),
     *("archive memories.v1 false", "archive memory-events.v1 missing"),
     *("conversation-topics.v1 changed", "commands.v1 missing", "archive commands.v1 missing"),
 }
 """Where a replay by today's rules differs from what a release wrote by its own: memories are per user, episodes tell of
 a whole session, an alert's rise is told, turns are scored by other weights, "Me llamo" says a name but has no risk,
-what was forgotten is counted on from, and topics, of importance 1 where nobody rated them, are handed to their user."""
+what was forgotten is counted on from, topics, of importance 1 where nobody rated them, are handed to their user, and
+a session's first turn has a profile, then every fifth."""
 
 
 class Left(msgspec.Struct):
