@@ -6,12 +6,14 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from models import events
 from models.policy import FactPolicy, Policy, UserPolicy
+from models.user.state import UserHead
 from models.wire.envelope import tag_of
 from tests.support.cut_log import assert_cuts_change_nothing, come_of
 from tests.support.limits import too_large
@@ -165,7 +167,16 @@ def test_turns_that_come_again_change_nothing(steps: list[Step]) -> None:
     """After a crash of the sessions role: the same turns at later offsets leave the same memory and no events."""
     once, again = (come_of(commands(*log_of(steps, repeats=repeats)), POLICY) for repeats in (False, True))
 
-    assert once == again
+    before, after = ({key: placed_nowhere(parts) for key, parts in found[0].items()} for found in (once, again))
+
+    assert before == after
+    assert once[1:] == again[1:]
+
+
+def placed_nowhere(parts: dict[str, bytes]) -> dict[str, bytes | UserHead]:
+    """A user's state without the offsets of commands in its head: they are later ones where turns came again."""
+    head = msgspec.msgpack.decode(parts["head"], type=UserHead) if "head" in parts else UserHead()
+    return {**parts, "head": msgspec.structs.replace(head, since=-1, erased_offset=-1)}
 
 
 ENDING = {"retracted", "evicted", "deleted", "withdrawn"}
