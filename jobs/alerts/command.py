@@ -1,7 +1,7 @@
 """`turntide alerts`: list, explain, acknowledge and label alerts, and test the sinks."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, TypeVar
 
@@ -24,12 +24,14 @@ from models.events import (
     AlertTriaged,
     Escalation,
     EvidenceTurn,
+    Harm,
     Mode,
     Position,
     Severity,
     Slope,
 )
 from models.events.ids import named_id
+from models.events.saved_search import ShownAlerts
 from models.events.topics import ALERTS
 from models.policy import NotifyPolicy
 from models.risk.telling import ToldAlert, contribution_words, counterfactual, policy_words, strongest
@@ -153,6 +155,37 @@ def similar(
     """List sessions of the alert's app in which something like its evidence was said, by a running role's index."""
     found = context.ask("find_similar_sessions", alert_id=alert_id, limit=limit).body["sessions"]
     context.rows("similar sessions", found, columns("session_id", "app_id", "user_id", "turn", "similarity"))
+
+
+@role_command(
+    app,
+    "turntide alerts searches --app shop",
+    "turntide alerts searches --app shop --save 'urgent fraud' --severity critical --harm fraud",
+    "turntide alerts searches --app shop --let-go 'urgent fraud'",
+)
+def searches(
+    context: CommandContext,
+    *,
+    app_id: Annotated[str, typer.Option("--app", help="Of this app's alerts; none: of all that the token reads.")] = "",
+    save: Annotated[str, typer.Option(help="Title to save a search under; --app is needed.")] = "",
+    let_go: Annotated[str, typer.Option(help="Title of a search that is let go.")] = "",
+    show: Annotated[ShownAlerts, typer.Option(help="Which alerts.")] = "open",
+    severity: Annotated[Severity | None, typer.Option(help="How urgent; none: any.")] = None,
+    harm: Annotated[Harm | None, typer.Option(help="Kind of harm; none: any.")] = None,
+) -> None:
+    """List searches that are saved for all who look at an app's alerts on the live page; save one, let one go."""
+    if not save and not let_go:
+        found = context.ask("list_searches", app_id=app_id or None).body["searches"]
+        context.rows("saved searches", found, columns("app_id", "title", "show", "severity", "category"))
+        return
+    if not app_id or (save and let_go):
+        raise ConfigurationError("give --app, and one of --save and --let-go")
+    search = {"title": save or let_go, "show": show, "severity": severity, "category": harm}
+    context.finish(context.ask("save_search", {"app_id": app_id, "search": search, "kept": bool(save)}), _titles)
+
+
+def _titles(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"searches": ", ".join(each["title"] for each in body["searches"])} if "searches" in body else body
 
 
 @app.command("test", epilog=examples("turntide alerts test", "turntide alerts test --sink slack --output json"))

@@ -34,6 +34,7 @@ from models.events.app import (
     MemoryDeleted,
     MemoryEdited,
     MemoryProposed,
+    SearchSaved,
     SpaceEvent,
     SpaceModeSet,
     SpaceOutput,
@@ -44,6 +45,9 @@ from models.events.erase import SpaceErased, SpaceErasure, SpaceSessionErased
 from models.policy import Policy
 from models.state.entity import Folding
 from models.text.words import estimate_tokens, latest_that_fit
+
+MOST_SEARCHES = 50
+"""That are saved of an app's alerts."""
 
 
 def fold(
@@ -175,9 +179,21 @@ class _AppStep:
                 outcome, self._head.mode = "done", command.mode
             case AppInjectionSet() if command.inject is not self._head.inject:
                 outcome, self._head.inject = "done", command.inject
+            case SearchSaved():
+                outcome = self._save_search(command)
         self._emission.audited(command, memory_id, outcome, count)
         self._head.results.append(CommandResult(request_id=command.request_id, outcome=outcome, count=count))
         del self._head.results[: -self._policy.results]
+
+    def _save_search(self, command: SearchSaved) -> Outcome:
+        others = [each for each in self._head.searches if each.title != command.search.title]
+        searches = sorted([*others, command.search] if command.kept else others, key=lambda each: each.title)
+        if len(searches) > MOST_SEARCHES:
+            return "too_many"
+        if searches == self._head.searches:
+            return "unchanged" if command.kept else "not_found"
+        self._head.searches = searches
+        return "done"
 
     def _edit(self, command: MemoryEdited) -> Outcome:
         slot = self._state.slot_of(command.memory_id)

@@ -21,6 +21,7 @@ from models.app.energy import Energy, begins_at
 from models.app.memory import KeptMemory
 from models.events.app import ConversationEnded
 from models.events.base import CommandResult
+from models.events.saved_search import SavedSearch
 from models.events.user import MemoryMode
 from models.policy import Policy
 from models.state.entity import CountParts, DueEntity, EntityState, Read, StateLayout, encode
@@ -65,6 +66,8 @@ class SpaceHead(Struct, array_like=True):
     inject: bool | None = None
     """Whether all prompts of the app begin with its memories; None: as the policy says."""
     since: int = -1
+    searches: list[SavedSearch] = []
+    """Of the app's alerts, by title."""
 
 
 _Part = TypeVar("_Part")

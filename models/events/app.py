@@ -24,6 +24,7 @@ from models.events.base import (
     key_part,
 )
 from models.events.fields import *
+from models.events.saved_search import SavedSearch
 from models.events.user import UserMode
 
 MOST_MEMORY_CHARS = 4_000
@@ -205,6 +206,13 @@ class AppInjectionSet(AdminCommand, frozen=True, kw_only=True, tag="app_injectio
     inject: Injects = None
 
 
+class SearchSaved(AdminCommand, frozen=True, kw_only=True, tag="search_saved"):
+    """A search of the app's alerts is kept for everybody who may see them, in place of one of its name; or let go."""
+
+    search: Annotated[SavedSearch, about("The search.", BEHAVIOUR)]
+    kept: Annotated[bool, about("Whether it is kept from now on; false: let go.", BEHAVIOUR)] = True
+
+
 class MemoriesRead(AdminCommand, frozen=True, kw_only=True, tag="memories_read", gc=False):
     """An admin looked at memories. Changes nothing; it is audited."""
 
@@ -224,6 +232,7 @@ SpaceEvent = (
     | AppUninstalled
     | SpaceModeSet
     | AppInjectionSet
+    | SearchSaved
     | MemoriesRead
 )
 
@@ -327,6 +336,9 @@ class AppMemoriesChanged(Output, frozen=True, kw_only=True, tag="app_memories_ch
     uninstalled: Annotated[bool, about("Whether the app is gone; a later conversation takes it back.", BEHAVIOUR)]
     results: Annotated[list[CommandResult], about("What the last commands of admins came to.", IDENTIFIER)]
     inject: Injects = None
+    searches: Annotated[list[SavedSearch], about("Saved for its alerts, by title.", BEHAVIOUR)] = field(
+        default_factory=list
+    )
 
 
 class AppMemoriesCompacted(Output, frozen=True, kw_only=True, tag="app_memories_compacted"):

@@ -122,7 +122,7 @@ BY_HAND = "admin"
 """What made a memory, or found a fact, that somebody wrote by hand."""
 
 
-Outcome = Literal["done", "unchanged", "not_found", "too_long", "too_many_pinned"]
+Outcome = Literal["done", "unchanged", "not_found", "too_long", "too_many_pinned", "too_many"]
 
 
 class CommandResult(Struct, frozen=True, kw_only=True, gc=False):

@@ -17,6 +17,7 @@ from streams.api.apps.statistics import AppStatistics
 from streams.api.commands import CommandSender, EventWriter, SpaceCommands, project_commands, user_commands
 from streams.api.erase.routes import Erasures
 from streams.api.listed import LISTINGS
+from streams.api.live.searches import SearchRoutes
 from streams.api.live.service import LivePage
 from streams.api.mcp.endpoint import McpEndpoint
 from streams.api.projects.accesses import AccessRecorder
@@ -139,7 +140,8 @@ def memory_api(
     command_routes = ProjectCommandRoutes(project_reader, project_commands(commands, projects))
     listings = [each(scoped) for each in LISTINGS]
     sessions = SessionReader(turns, users, topic_prefix=topic_prefix, waiting=reader.waiting)
-    facts = FactRoutes(users, user_commands(commands, users), SpaceCommands(commands, apps))
+    spaces = SpaceCommands(commands, apps)
+    facts = FactRoutes(users, user_commands(commands, users), spaces)
     changes = SessionChanges(turns, topics, scoped, beside.get("writer"), archive)
     topic_reader = TopicReader(topics, policy.topics, waiting, archive, shown=shown)
     routes = (
@@ -147,6 +149,7 @@ def memory_api(
         *project_routes(project_reader, command_routes),
         *admin_routes(apps, policy.apps, commands, erasures, turns),
         *(() if live is None else live.routes(scoped, turns, topics, users, search, quoted=quoting(policy.masking))),
+        *(() if live is None else served_routes(SearchRoutes(apps, spaces))),
         *beside.get("taking", ()),
     )
     erasing = None if erasures is None else Erasures(erasures, turns)

@@ -102,6 +102,11 @@ class AppMemoryIndex:
         """Standings of all spaces, or of an app's, at most `limit`."""
         return await SPACES.latest(self._store, {} if app_id is None else {"app_id": app_id}, limit)
 
+    async def own_spaces(self, limit: int, app_id: str | None = None) -> list[AppMemoriesChanged]:
+        """Standings of apps' own spaces, of all apps or of one, at most `limit`."""
+        where: dict[str, Condition] = {"user_id": ""} if app_id is None else {"user_id": "", "app_id": app_id}
+        return await SPACES.latest(self._store, where, limit)
+
     async def _latest(self, where: dict[str, Condition]) -> list[AppMemoryChanged]:
         memories = await MEMORIES.latest(self._store, where, _MOST_MEMORIES)
         return sorted(memories, key=lambda memory: (memory.updated_at, memory.memory_id), reverse=True)

@@ -4,7 +4,7 @@ import msgspec
 from msgspec import structs
 from playwright.sync_api import Page, expect
 
-from models.events import AlertLabelled, AlertTriaged
+from models.events import AlertLabelled, AlertTriaged, Harm
 from tests.browser.axe import see_no_violation
 from tests.browser.live_server import LiveServer
 from tests.browser.made_up import alert, session
@@ -65,3 +65,33 @@ def test_several_alerts_are_handled_at_once(page: Page, server: LiveServer) -> N
     assert triaged[0].snoozed_until is not None
     assert (triaged[1].duplicate_of in {"alert-0001", "alert-0002"}, triaged[2].assignee) == (True, "operator")
     assert ("asked the desk", "operator") == (triaged[3].note, triaged[3].by)
+
+
+def test_a_search_is_saved_for_everybody_of_an_app(page: Page, server: LiveServer) -> None:
+    """With its filters, which an address keeps too; whoever sees the app's alerts finds it, until it is let go."""
+    rows = [session(number, risk=0.9, app=app) for number, app in ((1, "support"), (2, "support"), (3, "tutor"))]
+    alerts = [alert(number, row) for number, row in zip((1, 2, 3), rows, strict=True)]
+    server.push(rows, [structs.replace(alerts[0], category=Harm.FRAUD), *alerts[1:]])
+    page.goto(f"{server.url}#/alerts")
+    expect(page.locator(ROWS)).to_have_count(3)
+    page.get_by_role("button", name="Save …").click()
+    expect(page.locator("#notice")).to_contain_text("Choose an app first")
+    page.get_by_role("combobox", name="App").select_option("support")
+    expect(page.locator(ROWS)).to_have_count(2)
+    page.get_by_label("Harm").select_option("fraud")
+    expect(page.locator(ROWS)).to_have_count(1)
+    page.get_by_role("button", name="Save …").click()
+    see_no_violation(page, "a dialog about a search")
+    page.keyboard.type("support fraud")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Saved").locator("option")).to_have_text(["none", "support fraud (support)"])
+
+    page.goto(f"{server.url}#/sessions")
+    page.goto(f"{server.url}#/alerts")
+    expect(page.locator(ROWS)).to_have_count(3)
+    expect(page.get_by_label("Saved").locator("option")).to_have_count(2)
+    page.get_by_label("Saved").select_option("support fraud (support)")
+    expect(page.locator(ROWS)).to_have_count(1)
+    assert "app_id=support" in page.url
+    page.get_by_role("button", name="Let go").click()
+    expect(page.get_by_label("Saved").locator("option")).to_have_text(["none"])

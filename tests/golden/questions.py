@@ -297,6 +297,10 @@ async def _deeds(ask: Asker) -> None:
     for asked in (f"DELETE {last}", f"DELETE {last}", "DELETE /apps/isp-support/memories"):
         await ask(asked)
     await ask("PUT /apps/assistant/injection", {"inject": True})
+    search = {"app_id": "assistant", "search": {"title": "fraud", "severity": "critical", "category": "fraud"}}
+    for kept in (True, False):
+        await ask("PUT /v1/live/searches", {**search, "kept": kept})
+        await ask("GET /v1/live/searches")
     for purge in (False, True):
         await ask("POST /apps/assistant/uninstall", {"purgeMemories": purge})
     for whom in (

@@ -17,6 +17,7 @@ from models.events.app import (
     MemoriesRead,
     MemoryDeleted,
     MemoryEdited,
+    SearchSaved,
 )
 from models.events.base import CommandResult, Position
 from models.events.erase import EraseRequested, ErasureProved
@@ -111,6 +112,10 @@ class Apps(AppMemoryIndex):
         """As the real one."""
         return [each for each in self.all_stats if app_id in {None, each.app_id}][:limit]
 
+    async def own_spaces(self, limit: int, app_id: str | None = None) -> list[AppMemoriesChanged]:
+        """As the real one."""
+        return [each for each in await self.spaces(limit, app_id) if each.user_id == ""]
+
     async def send(self, command: Any) -> Position:
         """As the real one."""
         if self.fails is not None:
@@ -131,7 +136,7 @@ class Apps(AppMemoryIndex):
         if isinstance(command, MemoryDeleted | MemoryEdited):
             wanted = [each for each in mine if each.memory_id == command.memory_id]
         outcome = self.told or (
-            "done" if wanted or isinstance(command, AppUninstalled | AppInjectionSet) else "not_found"
+            "done" if wanted or isinstance(command, AppUninstalled | AppInjectionSet | SearchSaved) else "not_found"
         )
         if self.told is None:
             names = ("content", "importance", "tags", "pinned", "shared_with")
@@ -143,6 +148,7 @@ class Apps(AppMemoryIndex):
         stands = old[0] if old else space(command.app_id, command.user_id)
         told = replace(stands, results=[*stands.results, result], source=Position(COMMANDS.name, 0, offset))
         told = replace(told, inject=command.inject) if isinstance(command, AppInjectionSet) else told
+        told = replace(told, searches=[command.search]) if isinstance(command, SearchSaved) else told
         self.all_stats = [*(each for each in self.all_stats if each not in old), told]
 
 

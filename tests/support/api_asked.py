@@ -160,6 +160,7 @@ def _bodies(app: str, names: Names) -> dict[str, list[dict[str, Any]]]:
         "post /v1/live/alerts/{alert_id}/acknowledge": [of_alert],
         "post /v1/live/alerts/{alert_id}/label": [{**of_alert, "label": True}],
         "post /v1/live/alerts/label": [{"alerts": alerts, "label": True}],
+        "put /v1/live/searches": [{"app_id": app, "search": {"title": f"canary-of-{app}"}}],
         "post /v1/live/alerts/triage": [{"alerts": alerts, "assignee": f"ops-{app}"}],
         "post /apps/{app_id}/uninstall": [{"purgeMemories": True}],
         "put /apps/{app_id}/injection": [{"inject": True}],

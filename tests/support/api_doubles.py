@@ -29,6 +29,7 @@ from streams.api.apps.context import AppContext
 from streams.api.assembly import ScopedStore, admin_routes
 from streams.api.commands import SpaceCommands, project_commands, user_commands
 from streams.api.erase.routes import Erasures as ErasureRoutes
+from streams.api.live.searches import SearchRoutes
 from streams.api.live.service import LivePage
 from streams.api.mcp.endpoint import McpEndpoint
 from streams.api.projects.commands import ProjectCommandRoutes
@@ -275,7 +276,8 @@ class Served:
         self.reader = MemoryReader(
             self.users, self.turns, self.search, episode_distance=0.7, apps=AppContext(self.apps), **more
         )
-        facts = FactRoutes(self.users, user_commands(self.users, self.users), SpaceCommands(self.apps, self.apps))
+        spaces = SpaceCommands(self.apps, self.apps)
+        facts = FactRoutes(self.users, user_commands(self.users, self.users), spaces)
         history = HistoryReader(scoped, self.turns, None, self.reader.waiting, keep_turns=1_000)
         reads = self.turns, history, self.projects.record, self.projects.policy.projects
         project_reader = ProjectReader(self.projects, *reads, now=self.projects.clock)
@@ -299,6 +301,7 @@ class Served:
                 *project_routes(project_reader, commands),
                 *admin_routes(self.apps, apps or Policy().apps, self.apps, self.erasures, self.turns),
                 *([] if log is None else _live_page().routes(*[MagicMock()] * 5)),
+                *([] if log is None else served_routes(SearchRoutes(self.apps, spaces))),
             ],
             endpoints=[self.tools] if log is None else [log, self.tools],
             http=settings,

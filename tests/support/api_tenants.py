@@ -18,6 +18,7 @@ from models.events import (
 from models.events.app import AdminCommand
 from models.events.project import DeedResult, ManualProjectCommand, ProjectCommand
 from models.events.project_items import ProjectItem, Relationship
+from models.events.saved_search import SavedSearch
 from models.events.topics import COMMANDS
 from models.events.user import FactCategory, SessionTurns, UserDeed
 from streams.index.app_memory import AppMemoryIndex
@@ -127,8 +128,9 @@ def app_memory_of(app: str) -> AppMemoryChanged:
 
 
 def app_space_of(app: str, *results: CommandResult) -> AppMemoriesChanged:
-    """How far an app's memories are."""
-    return blank(AppMemoriesChanged, app_id=app, space="app", memories=1, results=list(results))
+    """How far an app's memories are, and what is saved for those who look at its alerts."""
+    searches = [SavedSearch(title=canary(app))]
+    return blank(AppMemoriesChanged, app_id=app, space="app", memories=1, results=list(results), searches=searches)
 
 
 def project_items_of(app: str, session: str) -> list[ProjectItem]:

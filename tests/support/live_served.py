@@ -8,16 +8,19 @@ from qdrant_client import AsyncQdrantClient
 
 from models.errors import DeliveryFailed
 from models.events import EpisodeCompressed, FactChanged, Position, TopicChanged, Turn, UserMemoryChanged
+from models.events.topics import COMMANDS
 from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.live.service import LivePage
 from streams.http.health import Api, Endpoint
+from streams.index.app_memory import AppMemoryIndex
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory, TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.kafka.producer import Record
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, TokenRole
+from tests.support.app_driver import Space
 from tests.support.http_api import api_of
 from tests.support.loaded import loaded_embedder
 
@@ -45,6 +48,21 @@ class WrittenLog:
         return Position(topic, 3, len(self.records))
 
 
+class Saving:
+    """Doubles the way to apps' spaces and back: folds each command as it comes, and has what came of it indexed."""
+
+    def __init__(self, memories: AppMemoryIndex) -> None:
+        self._memories = memories
+        self._spaces: dict[str, Space] = {}
+
+    async def send(self, command: Any) -> Position:
+        """As the port says."""
+        space = self._spaces.setdefault(command.app_id, Space(app=command.app_id))
+        space.put(command)
+        await self._memories.add_stats([(space.stats, space.offset)])
+        return Position(COMMANDS.name, 0, space.offset)
+
+
 class LiveServed:
     """The page, what it writes to and what it reads.
 
@@ -62,7 +80,8 @@ class LiveServed:
     def app(self, names: Iterable[str] | None = None, endpoints: Sequence[Endpoint] = ()) -> Api:
         """As a role that starts makes it; only these tokens are known, by default all."""
         http = load_settings(http=self._told(self._holders if names is None else names)).http
-        to = {"live": self.page, "writer": self.log}
+        saving = Saving(AppMemoryIndex(self.store, loaded_embedder()))
+        to = {"live": self.page, "writer": self.log, "commands": saving}
         made = memory_api(self.store, loaded_embedder(), Policy(), http, topic_prefix="test", **to)  # type: ignore[arg-type]
         return api_of(made.routes, endpoints=endpoints, http=http)
 

@@ -5,12 +5,30 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from models.app.energy import Energy, Work, begins_at, cost_units, level_units, may_begin
 from models.errors import RecoveryFailed
-from models.events import AppMemoriesChanged, AppMemoryChanged, AppMemorySkipped, ConversationEnded, Role
-from models.events.app import AppInjectionSet, AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited, SpaceModeSet
+from models.events import (
+    AppMemoriesChanged,
+    AppMemoryChanged,
+    AppMemorySkipped,
+    ConversationEnded,
+    Harm,
+    Role,
+    Severity,
+)
+from models.events.app import (
+    AppInjectionSet,
+    AppUninstalled,
+    MemoriesPurged,
+    MemoryDeleted,
+    MemoryEdited,
+    SearchSaved,
+    SpaceModeSet,
+)
+from models.events.saved_search import SavedSearch
 from models.events.user import MemoryMode
 from models.policy import Policy
 from models.policy.app import EnergyPolicy
@@ -65,6 +83,27 @@ def test_an_apps_injection_is_switched() -> None:
     space.end()
 
     assert space.stats.inject is False
+
+
+def test_searches_of_alerts_are_saved() -> None:
+    """By title, in place of one of its title, until let go, over a restart; at most fifty."""
+    space, saved = Space(), SavedSearch(title="fraud", category=Harm.FRAUD)
+    critical = replace(saved, severity=Severity.CRITICAL)
+    for search, kept, outcome, stands in (
+        (saved, True, "done", [saved]),
+        (saved, True, "unchanged", [saved]),
+        (critical, True, "done", [critical]),
+        (SavedSearch(title="all"), False, "not_found", [critical]),
+        (SavedSearch(title="all", show="all"), True, "done", [SavedSearch(title="all", show="all"), critical]),
+        (critical, False, "done", [SavedSearch(title="all", show="all")]),
+    ):
+        assert space.command(SearchSaved, search=search, kept=kept).outcome == outcome
+        assert space.stats.searches == stands
+        space.store()
+    for number in range(49):
+        space.command(SearchSaved, search=SavedSearch(title=f"n{number}"))
+    assert space.command(SearchSaved, search=SavedSearch(title="one more")).outcome == "too_many"
+    assert len(space.stats.searches) == 50
 
 
 def test_a_conversation_that_went_on_has_its_memory_remade() -> None:

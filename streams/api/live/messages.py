@@ -260,35 +260,11 @@ class AlertDetail(AlertRow, frozen=True, kw_only=True):
     """
 
     notes: list[AlertNote]
-
     next_step: str
     quote: str | None
     signals: list[Share]
     contributions: list[Weight]
     counterfactual: str | None
-
-
-class SimilarSession(Struct, frozen=True, kw_only=True):
-    """A session like that of an alert.
-
-    Attributes:
-        turn: Number of its turn that is most like one that the alert rests on.
-        similarity: Of the two, as cosine.
-        alert: Its own, where one is known.
-    """
-
-    app_id: str
-    session_id: str
-    user_id: str
-    turn: int
-    similarity: float
-    alert: RowAlert | None
-
-
-class SimilarSessions(Struct, frozen=True, kw_only=True):
-    """Sessions like that of an alert, the most like first; no text."""
-
-    sessions: list[SimilarSession]
 
 
 class Timeline(Struct, frozen=True, kw_only=True):

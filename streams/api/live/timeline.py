@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated
 
-from msgspec import Meta, structs
+from msgspec import Meta, Struct, structs
 
 from models.events import Mode, ModeTransition, SessionName
 from models.policy import NotifyPolicy
@@ -47,6 +47,29 @@ class OfTimeline(OfSession, frozen=True, kw_only=True):
         bool,
         Meta(description="Also titles of topics, facts, summaries, notes: takes the permission, and is audited."),
     ] = False
+
+
+class SimilarSession(Struct, frozen=True, kw_only=True):
+    """A session like that of an alert.
+
+    Attributes:
+        turn: Number of its turn that is most like one that the alert rests on.
+        similarity: Of the two, as cosine.
+        alert: Its own, where one is known.
+    """
+
+    app_id: str
+    session_id: str
+    user_id: str
+    turn: int
+    similarity: float
+    alert: messages.RowAlert | None
+
+
+class SimilarSessions(Struct, frozen=True, kw_only=True):
+    """Sessions like that of an alert, the most like first; no text."""
+
+    sessions: list[SimilarSession]
 
 
 class SimilarToAlert(OfAlert, frozen=True, kw_only=True):
@@ -151,7 +174,7 @@ class TimelineReader:
         )
 
     @LIVE.get("/alerts/{alert_id:path}/similar", "find_similar_sessions")
-    async def similar(self, asked: SimilarToAlert) -> messages.SimilarSessions:
+    async def similar(self, asked: SimilarToAlert) -> SimilarSessions:
         """Sessions of the alert's app in which something like its evidence was said, by the index; without the words.
 
         Raises:
@@ -165,10 +188,10 @@ class TimelineReader:
         session = SessionName(alert.event.app_id, alert.event.session_id)
         found = await self._turns.sessions_like(session, [each.turn for each in alert.event.evidence], asked.limit)
         rows = [(turn, self._board.row(SessionName(turn.app_id, turn.session_id))) for turn in found]
-        return messages.SimilarSessions(
+        return SimilarSessions(
             sessions=[
                 answered(
-                    messages.SimilarSession,
+                    SimilarSession,
                     turn,
                     similarity=round(turn.similarity or 0.0, _DIGITS),
                     alert=None if row is None else row.alert,

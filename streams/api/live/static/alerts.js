@@ -6,6 +6,7 @@ import { el, labelled, select, setAttribute, setText } from "./dom.js";
 import { address, ago, count, ratio, sessionAddress, several } from "./format.js";
 import { VirtualList, cells, header } from "./list.js";
 import { Mark } from "./marks.js";
+import { AlertFilters } from "./searches.js";
 
 const NARROW = matchMedia("(max-width: 60rem)");
 const STATUS = { firing: 0, acknowledged: 1, resolved: 2 }, SEVERITY = { critical: 0, warning: 1 };
@@ -67,6 +68,7 @@ export class Alerts {
     this.kind = parameters.get("show") in KINDS ? parameters.get("show") : "open";
     this.text = parameters.get("search") ?? "";
     this.grid = el("div", { class: "grid alerts", "aria-label": "Alerts" });
+    this.parameters = parameters;
     this.aside = el("section", { class: "aside", "aria-label": "Selected alert" });
     this.empty = el("p", { class: "pad faint", hidden: true });
     main.append(this.#toolbar(), this.empty, this.split = el("div", { class: "split" }, this.grid, this.aside));
@@ -109,14 +111,16 @@ export class Alerts {
 
   #toolbar() {
     const changed = () => {
-      history.replaceState(null, "", address(["alerts"], { show: this.kind === "open" ? "" : this.kind, search: this.text }));
+      this.kind = kinds.value;
+      history.replaceState(null, "", address(["alerts"], { show: this.kind === "open" ? "" : this.kind, search: this.text, ...this.filters.chosen }));
       this.#order();
     };
     this.search = el("input", { type: "search", placeholder: "words or an id", maxlength: "200", spellcheck: "false", oninput: () => { this.text = this.search.value.trim(); changed(); } });
     this.search.value = this.text;
-    const kinds = select(Object.entries(KINDS).map(([kind, [name]]) => [kind, name]), this.kind, { onchange: () => { this.kind = kinds.value; changed(); } });
+    const kinds = select(Object.entries(KINDS).map(([kind, [name]]) => [kind, name]), this.kind, { onchange: changed });
+    this.filters = new AlertFilters(this.context, this.parameters, kinds, changed);
     this.counted = el("span", { class: "counted faint" });
-    return el("div", { class: "tools" }, el("h1", { tabindex: "-1" }, "Alerts"), this.counted, labelled("Search", this.search), labelled("Show", kinds));
+    return el("div", { class: "tools" }, el("h1", { tabindex: "-1" }, "Alerts"), this.counted, labelled("Search", this.search), labelled("Show", kinds), ...this.filters.nodes);
   }
 
   #row() {
@@ -144,7 +148,8 @@ export class Alerts {
   #order() {
     const { alerts, complete } = this.context.board;
     const [, isShown] = KINDS[this.kind], sought = this.text.toLowerCase();
-    const rows = [...alerts.values()].filter((alert) => isShown(alert) && SOUGHT.some((name) => alert[name]?.toLowerCase().includes(sought)));
+    const rows = [...alerts.values()].filter((alert) => isShown(alert) && this.filters.has(alert) && SOUGHT.some((name) => alert[name]?.toLowerCase().includes(sought)));
+    this.filters.offer(new Set([...alerts.values()].map((alert) => alert.app_id)));
     // The selected one leaves the queue when it is resolved: the next in line takes its place.
     const before = this.list.selectedIndex;
     this.list.set(rows.sort(inOrder));

@@ -85,6 +85,8 @@ const named = (alerts) => alerts.map(({ alert_id, session_id }) => ({ alert_id, 
 export const labelAll = (alerts, right, reason) =>
   write("/alerts/label", { alerts: named(alerts), label: right, ...(reason ? { reason } : {}) });
 export const triage = (alerts, news) => write("/alerts/triage", { alerts: named(alerts), ...news });
+export const searches = () => read("/searches");
+export const saveSearch = (body) => write("/searches", body, "PUT");
 export const similar = (alert) => read(alertPath(alert, "similar"));
 const ofSession = ({ app_id, session_id: id }, end) => `/v1/sessions/${part(id)}/${end}${query({ app_id })}`;
 export const correctTurn = (session, turn, content, reason) => write(ofSession(session, `turns/${turn}`), { content, reason }, "PUT");
