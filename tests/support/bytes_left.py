@@ -17,6 +17,8 @@ SEARCHED = {"log.index.size.max.bytes": 16 * 1024}
 """Of a broker whose files are searched: by default each of its hundreds of indexes is a file of 10 MB of zeros."""
 _SEGMENT = re.compile(r"\d{20}\.log")
 """A segment of Kafka's log; RocksDB's own logs have shorter numbers."""
+_PARQUET = b"PAR1"
+"""What a Parquet file begins and ends with."""
 _BEGINS, _MAGIC, _HEADER = Struct(">qi"), 16, 61
 """A batch begins with its first offset and the number of bytes that follow; where its format stands, and the least."""
 
@@ -51,11 +53,11 @@ async def remembered(settings: Settings, topics: Iterable[Topic], words: Iterabl
 
 def _bytes(path: Path) -> bytes:
     try:
-        if path.suffix == ".parquet":
-            return str(pl.read_parquet(path).rows()).encode()
         found = path.read_bytes()
     except FileNotFoundError:
         return b""  # the broker removes files meanwhile
+    if path.suffix == ".parquet" and found[len(_PARQUET) :].endswith(_PARQUET):  # else it is still being written
+        return str(pl.read_parquet(found).rows()).encode()
     return found + b"".join(_records(found)) if _SEGMENT.fullmatch(path.name) else found
 
 
