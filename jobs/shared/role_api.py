@@ -109,6 +109,7 @@ def operations() -> Mapping[str, Route]:
     """Routes that commands ask, by their ids; importing what declares them takes a while."""
     from streams.api.apps.routes import AppMemoryAdmin
     from streams.api.apps.statistics import AppStatistics
+    from streams.api.live.searches import SearchRoutes
     from streams.api.live.timeline import TimelineReader
     from streams.api.projects.commands import ProjectCommandRoutes
     from streams.api.projects.items import ProjectItems
@@ -118,7 +119,7 @@ def operations() -> Mapping[str, Route]:
     from streams.api.users.reading import MemoryReader
     from streams.http.route import routes_of
 
-    apps, users = (AppMemoryAdmin, AppStatistics), (MemoryReader, FactRoutes, TimelineReader)
+    apps, users = (AppMemoryAdmin, AppStatistics, SearchRoutes), (MemoryReader, FactRoutes, TimelineReader)
     projects = (ProjectReader, ProjectStandings, ProjectCommandRoutes, ProjectFiles, ProjectItems)
     return {route.operation: route for kind in (*apps, *users, *projects) for route in routes_of(kind)}
 

@@ -293,3 +293,23 @@ def test_the_command_lists_similar_sessions(monkeypatch: pytest.MonkeyPatch) -> 
 
     assert [("like", 1)] == [(each["session_id"], each["turn"]) for each in printed("alerts", "similar", "alert-a")]
     assert "no such alert" in refused("alerts", "similar", "alert-b")
+
+
+def test_the_command_saves_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists, saves and lets go by the running role, for the apps of the token alone; an app must be named."""
+    served = LiveServed({"ops-a": (TokenRole.OPERATOR, ["a"], False), "ops-b": (TokenRole.OPERATOR, ["b"], False)})
+    reached(InProcess(served.app()), monkeypatch)
+    monkeypatch.setenv("TURNTIDE_TOKEN", live_token("ops-a"))
+    command = ("alerts", "searches")
+
+    saved = printed(*command, "--app", "a", "--save", "urgent", "--severity", "critical", "--harm", "fraud")
+    assert [each["title"] for each in saved["searches"]] == ["urgent"]
+    (found,) = printed(*command)
+    assert (found["app_id"], found["show"], found["severity"], found["category"]) == ("a", "open", "critical", "fraud")
+    assert "--app" in refused(*command, "--save", "all")
+    assert refused(*command, "--app", "b", "--save", "all")
+
+    monkeypatch.setenv("TURNTIDE_TOKEN", live_token("ops-b"))
+    assert printed(*command) == []
+    monkeypatch.setenv("TURNTIDE_TOKEN", live_token("ops-a"))
+    assert printed(*command, "--app", "a", "--let-go", "urgent")["searches"] == []
