@@ -98,14 +98,12 @@ class AppMemoryIndex:
         key = space_key(app_id, user_id)
         return (await SPACES.read(self._store, [key], {"app_id": app_id})).get(key)
 
-    async def spaces(self, limit: int, app_id: str | None = None) -> list[AppMemoriesChanged]:
-        """Standings of all spaces, or of an app's, at most `limit`."""
-        return await SPACES.latest(self._store, {} if app_id is None else {"app_id": app_id}, limit)
-
-    async def own_spaces(self, limit: int, app_id: str | None = None) -> list[AppMemoriesChanged]:
-        """Standings of apps' own spaces, of all apps or of one, at most `limit`."""
-        where: dict[str, Condition] = {"user_id": ""} if app_id is None else {"user_id": "", "app_id": app_id}
-        return await SPACES.latest(self._store, where, limit)
+    async def spaces(
+        self, limit: int, app_id: str | None = None, user_id: str | None = None
+    ) -> list[AppMemoriesChanged]:
+        """Standings of all spaces, or of an app's, or of a user's (empty: apps' own), at most `limit`."""
+        asked = {"app_id": app_id, "user_id": user_id}
+        return await SPACES.latest(self._store, {name: of for name, of in asked.items() if of is not None}, limit)
 
     async def _latest(self, where: dict[str, Condition]) -> list[AppMemoryChanged]:
         memories = await MEMORIES.latest(self._store, where, _MOST_MEMORIES)

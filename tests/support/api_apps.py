@@ -108,13 +108,12 @@ class Apps(AppMemoryIndex):
         """As the real one."""
         return next((each for each in self.all_stats if (each.app_id, each.user_id) == (app_id, user_id)), None)
 
-    async def spaces(self, limit: int, app_id: str | None = None) -> list[AppMemoriesChanged]:
+    async def spaces(
+        self, limit: int, app_id: str | None = None, user_id: str | None = None
+    ) -> list[AppMemoriesChanged]:
         """As the real one."""
-        return [each for each in self.all_stats if app_id in {None, each.app_id}][:limit]
-
-    async def own_spaces(self, limit: int, app_id: str | None = None) -> list[AppMemoriesChanged]:
-        """As the real one."""
-        return [each for each in await self.spaces(limit, app_id) if each.user_id == ""]
+        found = [each for each in self.all_stats if app_id in {None, each.app_id}]
+        return [each for each in found if user_id in {None, each.user_id}][:limit]
 
     async def send(self, command: Any) -> Position:
         """As the real one."""

@@ -57,7 +57,7 @@ class SearchRoutes:
     async def listed(self, asked: OfApp) -> SavedSearches:
         """Saved searches of an app's alerts, or of all apps that the token reads."""
         app = caller().app_of(asked.app_id)
-        return _answer(await self._apps.own_spaces(MOST_APPS, app))
+        return _answer(await self._apps.spaces(MOST_APPS, app, user_id=""))
 
     @LIVE.put("/searches", "save_search", audits="acted", errors=(HTTPStatus.CONFLICT,))
     async def save(self, body: SaveSearch) -> SavedSearches | Accepted[Pending]:
@@ -74,7 +74,7 @@ class SearchRoutes:
             return space.pending(command.request_id)
         if result.outcome == "too_many":
             raise Problem(HTTPStatus.CONFLICT, "too_many", "the app has as many saved searches as it may: let one go")
-        return _answer(await self._apps.own_spaces(1, body.app_id))
+        return _answer(await self._apps.spaces(1, body.app_id, user_id=""))
 
 
 def _answer(spaces: list[AppMemoriesChanged]) -> SavedSearches:
