@@ -9,7 +9,6 @@
 A memory that was deleted or erased is not known at any time; one that was archived is, as everything.
 """
 
-from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
@@ -46,11 +45,19 @@ def known_at(memory: ProjectMemory, at: datetime) -> ProjectMemory | None:
     )
 
 
-def valid_at(memories: Iterable[ProjectMemory], at: datetime, known: datetime | None = None) -> list[ProjectMemory]:
-    """Memories that held at a time, in the given order; by what was known at another, else by what is known now."""
-    if known is not None:
-        memories = [then for memory in memories if (then := known_at(memory, known)) is not None]
-    return [memory for memory in memories if is_valid(memory, at)]
+def versions(memory: ProjectMemory) -> list[tuple[datetime, ProjectMemory]]:
+    """What was known of a memory since when, the oldest first; last the memory itself."""
+    since = [
+        *(past.recorded_at for past in memory.history),
+        *(each.created_at for each in memory.relationships),
+        *(source.said_at for source in memory.sources),
+    ]
+    known: list[tuple[datetime, ProjectMemory]] = []
+    for at in sorted({memory.created_at, memory.recorded_at, *since}):
+        then = known_at(memory, at)
+        if then is not None and not (known and known[-1][1] == then):
+            known.append((at, then))
+    return known
 
 
 def _without_later(memory: ProjectMemory, at: datetime) -> ProjectMemory:

@@ -54,11 +54,12 @@ _ROW: Final = np.dtype(
         ("touched", "f8"),
         ("accesses", "f8"),
         ("known", "f8"),
-        ("changed", "f8"),
+        ("replaced", "f8"),
+        ("words", "i8"),
     ]
 )
-"""Times are seconds since 1970, UTC. A row of kind 0 is free, or hidden. `known`: since when anything was known of it;
-what was known of it from `changed` on is what stands here."""
+"""Times are seconds since 1970, UTC. A row of kind 0 is free, or not known at the time asked for; one of a negative
+kind is what was known from `known` until `replaced`. `words`: document of its text, numbered as its first row."""
 _FEWEST_ROWS: Final = 64
 Mask = NDArray[np.bool_]
 
@@ -76,7 +77,10 @@ class Scored(Struct, frozen=True):
 
 
 class Candidates:
-    """Memories, episodes and chunks of one project, a row each; rows of what went are used again."""
+    """Memories, episodes and chunks of one project, a row each; of a memory further ones, for what was known before.
+
+    Rows of what went are used again.
+    """
 
     def __init__(self, policy: ProjectPolicy) -> None:
         self._policy = policy
@@ -84,64 +88,87 @@ class Candidates:
         self._rows = np.zeros(_FEWEST_ROWS, _ROW)
         self._found: list[Found | None] = []
         self._row_of: dict[Found, int] = {}
+        self._past_of: dict[Found, list[int]] = {}
         self._free: list[int] = []
         self._labelled: dict[tuple[str, str], set[int]] = {}
         self._items: dict[int, Findable] = {}
 
-    def put(self, item: Findable) -> None:
-        """Take it in, or what changed of it; its words are only read again if they changed."""
-        found = found_of(item)
-        row, before = self._row_of.get(found), None
-        if row is None:
-            row = self._new_row(found)
-        else:
-            before = self._items[row]
+    def put(self, item: Findable, versions: Sequence[tuple[datetime, Findable]] = ()) -> None:
+        """Take it in, or what changed of it; words are only read again if they changed.
+
+        Args:
+            item: As it is.
+            versions: Since when what was known of it, the oldest first; last the item itself. None: always as it is.
+        """
+        found, known = found_of(item), versions or [(_first_known(item), item)]
+        rows = [*self._past_of.pop(found, ()), *([self._row_of[found]] if found in self._row_of else ())]
+        while len(rows) > len(known):
+            self._give(rows.pop())
+        rows += [self._new_row(found) for _ in known[len(rows) :]]
+        texts = [searched_text(each) for _, each in known]
+        firsts = [0]
+        for n in range(1, len(rows)):
+            firsts.append(firsts[-1] if texts[n] == texts[n - 1] else n)
+        times = [*(since.timestamp() for since, _ in known), _FOR_EVER]
+        for n, (row, (_, each)) in enumerate(zip(rows, known, strict=True)):
+            is_past = n < len(rows) - 1
+            self._read(row, texts[n] if firsts[n] == n else None, counts=firsts[n] == firsts[-1])
+            self._items[row] = each
+            kind, *values = _row(each)
+            self._rows[row] = -kind if is_past else kind, *values, *times[n : n + 2], rows[firsts[n]]
+            for label in _labels(each):
+                self._labelled.setdefault(label, set()).add(row)
+        *past, self._row_of[found] = rows
+        if past:
+            self._past_of[found] = past
+
+    def _read(self, row: int, text: str | None, *, counts: bool) -> None:
+        """Make a row ready for what it will hold: its words, None if another row has them."""
+        before = self._items.get(row)
+        if before is not None:
             self._unlabel(row)
-        self._items[row] = item
-        self._rows[row] = _row(item)
-        for label in _labels(item):
-            self._labelled.setdefault(label, set()).add(row)
-        text = searched_text(item)
-        if before is None or searched_text(before) != text:
-            self._words.put(row, terms(text))
+        if text is None:
+            self._words.drop(row)
+        elif before is None or searched_text(before) != text or not self._words.has(row, counts=counts):
+            self._words.put(row, terms(text), counts=counts)
 
     def drop(self, found: Found) -> None:
         """Forget it; nothing if it is not there."""
-        if (row := self._row_of.pop(found, None)) is None:
-            return
+        if (row := self._row_of.pop(found, None)) is not None:
+            for each in (row, *self._past_of.pop(found, ())):
+                self._give(each)
+
+    def _give(self, row: int) -> None:
         self._unlabel(row)
         del self._items[row]
         self._rows[row]["kind"], self._found[row] = _NOTHING, None
         self._words.drop(row)
         self._free.append(row)
 
-    def copy(self) -> Candidates:
-        """The same candidates; changing one does not change the other."""
+    def known_by(self, then: datetime) -> Candidates:
+        """All as it was known at a time, counted as if nothing had come since; to be asked before anything changes."""
+        rows, at = self._rows[: len(self._found)].copy(), then.timestamp()
+        there = (rows["kind"] != _NOTHING) & (rows["known"] <= at) & (at < rows["replaced"])
+        rows["kind"] = np.where(there, np.abs(rows["kind"]), _NOTHING)
+        documents = np.zeros(len(rows), np.bool_)
+        documents[rows["words"][there]] = True
         other = Candidates(self._policy)
-        other._words, other._rows = self._words.copy(), self._rows.copy()
-        other._found, other._free = self._found.copy(), self._free.copy()
-        other._row_of, other._items = self._row_of.copy(), self._items.copy()
-        other._labelled = {label: rows.copy() for label, rows in self._labelled.items()}
+        other._rows, other._found, other._items, other._labelled = rows, self._found, self._items, self._labelled
+        other._row_of = {found: row for row in np.flatnonzero(there).tolist() if (found := self._found[row])}
+        other._words = self._words.among(documents)
         return other
 
-    def known_by(self, then: datetime) -> tuple[Candidates, list[Findable]]:
-        """A copy without what was not known at a time, and what of it is another since, to be put in as it was."""
-        rows, at = self._rows[: len(self._found)], then.timestamp()
-        there = rows["kind"] != _NOTHING
-        changed = there & (rows["known"] <= at) & (rows["changed"] > at)
-        other = self.copy()
-        other.hide(there & (rows["known"] > at))
-        return other, [self._items[row] for row in np.flatnonzero(changed).tolist()]
+    def find(self, item_id: str) -> Findable | None:
+        """The memory or episode of this id, if it is there."""
+        row = self._row_of.get(("memory", item_id), self._row_of.get(("episode", item_id)))
+        return None if row is None else self._items[row]
 
-    def hide(self, hidden: Mask) -> None:
-        """Find rows no longer, and count their words no longer; what they are is still held."""
-        self._rows["kind"][: len(hidden)][hidden] = _NOTHING
-        self._words.drop_all(np.flatnonzero(hidden).tolist())
-
-    def items(self) -> Iterable[Findable]:
-        """All of them but what is hidden."""
-        kinds = self._rows["kind"].tolist()
-        return [item for row, item in self._items.items() if kinds[row]]
+    def held(self, at: datetime) -> list[ProjectMemory]:
+        """Memories that held at a time, by id."""
+        rows, moment = self._rows[: len(self._found)], at.timestamp()
+        holds = (rows["kind"] == _KINDS["memory"]) & (rows["valid_from"] <= moment) & (moment < rows["valid_until"])
+        items = (self._items[row] for row in np.flatnonzero(holds).tolist())
+        return sorted((item for item in items if isinstance(item, ProjectMemory)), key=lambda each: each.id)
 
     def item(self, found: Found) -> Findable:
         """The whole of it.
@@ -155,13 +182,13 @@ class Candidates:
         """Relevance of each row."""
         size, long_term = len(self._found), self._policy.long_term
         rows = self._rows[:size]
-        match = self._match(query, size)
+        match, words = self._match(query, size), rows["words"]
         age_s = np.maximum(at.timestamp() - rows["touched"], 0.0)
         boost, most = long_term.access_boost, long_term.access_boost_most
         parts = np.stack(
             [
-                match.similarity if match else np.zeros(size),
-                match.share if match else np.zeros(size),
+                match.similarity[words] if match else np.zeros(size),
+                match.share[words] if match else np.zeros(size),
                 np.exp2(-age_s / long_term.half_life.total_seconds()),
                 rows["importance"],
                 np.minimum(rows["accesses"] * (boost / max(boost, most) if boost else 0.0), 1.0),
@@ -264,7 +291,7 @@ def found_of(item: Findable) -> Found:
             return "chunk", item.id
 
 
-def _row(item: Findable) -> tuple[int, bool, float, float, float, float, float, float, int, float, float]:
+def _row(item: Findable) -> tuple[int, bool, float, float, float, float, float, float, int]:
     kind = _KINDS[found_of(item)[0]]
     if isinstance(item, ProjectMemory):
         said = [source.said_at for source in item.sources] or [item.created_at]
@@ -280,18 +307,13 @@ def _row(item: Findable) -> tuple[int, bool, float, float, float, float, float, 
         importance, accesses = item.significance, item.access_count
         touched = max(touched, item.last_accessed_at)
     times = (valid_from.timestamp(), until, began.timestamp(), ended.timestamp(), touched.timestamp())
-    return kind, archived, importance, *times, accesses, *_known(item)
+    return kind, archived, importance, *times, accesses
 
 
-def _known(item: Findable) -> tuple[float, float]:
-    """When something of it was known first, and when it became what it is (`project.validity.known_at`)."""
+def _first_known(item: Findable) -> datetime:
     if isinstance(item, ProjectMemory):
-        past = [each.recorded_at for each in item.history]
-        later = [each.created_at for each in item.relationships] + [each.said_at for each in item.sources]
-        changed = max([*later, *([item.recorded_at] if past else [])], default=item.created_at)
-        return min(item.created_at, item.recorded_at, *past).timestamp(), changed.timestamp()
-    known = item.ended_at if isinstance(item, ProjectEpisode) else item.created_at
-    return known.timestamp(), known.timestamp()
+        return min(item.created_at, item.recorded_at)
+    return item.ended_at if isinstance(item, ProjectEpisode) else item.created_at
 
 
 def _labels(item: Findable) -> set[tuple[str, str]]:

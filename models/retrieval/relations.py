@@ -47,24 +47,13 @@ class Graph:
         self._out: dict[str, set[RelationshipEdge]] = {}
         self._in: dict[str, set[RelationshipEdge]] = {}
         for item in items:
-            if isinstance(item, ProjectMemory) and not item.relationships:
-                self._edges[item.id] = ()
-            else:
-                self.put(item)
+            self.put(item)
 
     def __contains__(self, item_id: object) -> bool:
         return item_id in self._edges
 
     def __len__(self) -> int:
         return len(self._edges)
-
-    def copy(self) -> Graph:
-        """The same graph; changing one does not change the other."""
-        other = Graph()
-        other._edges = self._edges.copy()
-        other._out = {item_id: edges.copy() for item_id, edges in self._out.items()}
-        other._in = {item_id: edges.copy() for item_id, edges in self._in.items()}
-        return other
 
     def put(self, item: ProjectMemory | ProjectEpisode) -> None:
         """Take a memory or an episode as it is now."""

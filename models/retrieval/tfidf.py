@@ -61,58 +61,60 @@ class TfIdf:
         self._document = np.zeros(_LEAST_ENTRIES, np.intp)
         self._column = np.zeros(_LEAST_ENTRIES, np.intp)
         self._tf = np.zeros(_LEAST_ENTRIES)
-        self._used = self._dead = 0
+        self._used = self._dead = self._counted = 0
         self._spans: dict[int, tuple[int, int]] = {}
+        self._apart: set[int] = set()
         self._idf: Floats | None = None
         self._norms = np.zeros(0)
 
-    def put(self, document: int, terms: Iterable[int]) -> None:
+    def put(self, document: int, terms: Iterable[int], *, counts: bool = True) -> None:
         """Take a document in, instead of that of the same number.
 
         Args:
             document: Its number, from 0.
             terms: Ids of its terms with repetitions (`models.retrieval.lexical.terms`); may be empty.
+            counts: False for one that only `among` gives: it is none of `N` and `n`.
         """
         self.drop(document)
-        counts = Counter(terms)
-        first, end = self._used, self._used + len(counts)
+        found = Counter(terms)
+        first, end = self._used, self._used + len(found)
         self._reserve(end)
-        columns = [self._columns.setdefault(term, len(self._columns) + 1) for term in counts]
+        columns = [self._columns.setdefault(term, len(self._columns) + 1) for term in found]
         self._document[first:end] = document
         self._column[first:end] = columns
-        if counts:
-            self._tf[first:end] = np.fromiter(counts.values(), np.float64, len(counts)) / max(counts.values())
-            self._having[columns] += 1
+        if found:
+            self._tf[first:end] = np.fromiter(found.values(), np.float64, len(found)) / max(found.values())
+            self._having[columns] += counts
+        if not counts:
+            self._apart.add(document)
+        self._counted += counts
         self._used, self._spans[document], self._idf = end, (first, end), None
 
     def drop(self, document: int) -> None:
         """Forget a document; nothing if there is none of this number."""
         if (span := self._spans.pop(document, None)) is None:
             return
-        entries = slice(*span)
-        self._having[self._column[entries]] -= 1
+        entries, counts = slice(*span), document not in self._apart
+        self._apart.discard(document)
+        self._counted -= counts
+        self._having[self._column[entries]] -= counts
         self._column[entries] = _DEAD
         self._dead += span[1] - span[0]
         self._idf = None
         if self._dead > max(_LEAST_ENTRIES, self._used // 2):
             self._compact()
 
-    def drop_all(self, documents: Iterable[int]) -> None:
-        """Forget many documents at once."""
-        spans = [self._spans.pop(each) for each in documents if each in self._spans]
-        entries = np.concatenate([np.arange(*span) for span in spans]) if spans else np.zeros(0, np.intp)
-        self._having -= np.bincount(self._column[entries], minlength=len(self._having))
-        self._column[entries] = _DEAD
-        self._dead, self._idf = self._dead + len(entries), None
+    def has(self, document: int, *, counts: bool) -> bool:
+        """Whether there is one of this number that counts, or not, as told."""
+        return document in self._spans and counts == (document not in self._apart)
 
-    def copy(self) -> TfIdf:
-        """The same documents; changing one does not change the other."""
-        other = TfIdf()
-        other._columns, other._spans = self._columns.copy(), self._spans.copy()
-        other._having, other._document = self._having.copy(), self._document.copy()
-        other._column, other._tf = self._column.copy(), self._tf.copy()
-        other._used, other._dead = self._used, self._dead
-        other._idf, other._norms = self._idf, self._norms  # made anew, never written to
+    def among(self, documents: NDArray[np.bool_]) -> TfIdf:
+        """These documents alone, all of them counted; to be asked before anything changes here."""
+        other, used = TfIdf(), slice(self._used)
+        other._columns, other._document, other._tf, other._used = self._columns, self._document, self._tf, self._used
+        other._column = np.where(documents[self._document[used]], self._column[used], _DEAD)
+        other._having = np.bincount(other._column, minlength=len(self._having)).astype(np.float64)
+        other._having[_DEAD], other._counted = 0, int(documents.sum())
         return other
 
     def match(self, terms: Sequence[int], size: int) -> Match:
@@ -144,7 +146,7 @@ class TfIdf:
         """Inverse document frequencies by column, and norms that go with them."""
         if self._idf is None or len(self._norms) < size:
             having = self._having[: len(self._columns) + 1]
-            self._idf = np.log(max(1, len(self._spans)) / np.maximum(having, 1.0))
+            self._idf = np.log(max(1, self._counted) / np.maximum(having, 1.0))
             self._idf[_DEAD] = 0.0
             used = slice(self._used)
             weights = self._idf.take(self._column[used])

@@ -4,16 +4,25 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from models.events.project_items import MemoryType
+from models.events.project_items import MemoryType, ProjectMemory
 from models.policy.project import LongTermPolicy, ProjectPolicy
 from models.project.consolidation import step
 from models.project.state import Consolidation
-from models.project.validity import is_valid, known_at, valid_at
+from models.project.validity import is_valid, known_at, versions
+from models.retrieval.candidates import Candidates
 from tests.support.fields import assert_fields
 from tests.support.long_term_memories import DAY, Project
 from tests.support.session_driver import NOON
 
 FACT = MemoryType.FACT
+
+
+def valid_at(memories: list[ProjectMemory], at: datetime, known: datetime | None = None) -> list[ProjectMemory]:
+    """Those that held at a time; by what was known at another, if given."""
+    candidates = Candidates(ProjectPolicy())
+    for memory in memories:
+        candidates.put(memory, versions(memory))
+    return (candidates if known is None else candidates.known_by(known)).held(at)
 
 
 def consolidated(project: Project, most: int = 200) -> tuple[Consolidation, int]:

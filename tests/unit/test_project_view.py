@@ -14,6 +14,7 @@ from models.project.fold import FoldedProject
 from models.project.validity import known_at
 from models.project.view import ProjectView
 from models.retrieval.relevance import Found, RetrievalFilters, RetrievalQuery
+from models.state.entity import same_fields
 from tests.support.blank_events import blank
 from tests.support.project_found import BEGIN, DAY, chunk, episode, gone, memory, related, stats, told
 
@@ -200,6 +201,31 @@ def test_what_was_known_then_is_scored_as_if_nothing_had_come_since(day: float) 
     query = RetrievalQuery(text="MySQL sail 1 xebec", threshold=0.0, filters=RetrievalFilters(), top_k=20)
 
     assert view_of(*known).retrieve(query, now) == view.retrieve(replace(query, known_at=then), now)
+
+
+def test_what_was_put_right_again_and_again_is_known_as_of_each_time() -> None:
+    """Other words, the words of before again, said once more, another importance: as a view of what was known then."""
+    was, past, view = memory(1, "sail one"), list[project_items.MemoryRevision](), view_of(memory(2, "sail two"))
+    query = RetrievalQuery(text="sail one xebec", threshold=0.0, top_k=9)
+    words = ("sail one", "xebec one", "sail one", "sail one", "gaff", "gaff")
+    for day, content in enumerate(words):
+        at = BEGIN + day * DAY
+        said = [*was.sources, project_items.MemorySource(said_at=at, turn=day)]
+        if content != was.content:
+            past.append(project_items.MemoryRevision(**same_fields(was, project_items.MemoryRevision)))
+            was = replace(was, content=content, recorded_at=at, history=past[-2:])
+        was = replace(was, sources=said, importance=min(1.0, 0.1 * day))
+        view.apply(told(was, 9, 10 + day))
+        known = list(view.memories.values())
+
+        assert view_of(*known).retrieve(query, at) == view.retrieve(query, at)
+        for hours in range(-12, 24 * day + 13, 12):
+            then = BEGIN + timedelta(hours=hours)
+            of_then = [each for item in known if (each := known_at(item, then)) is not None]
+            assert view_of(*of_then).retrieve(query, at) == view.retrieve(replace(query, known_at=then), at)
+
+    view.apply(gone("memory", was.id, 9, 99))
+    assert ids(view, replace(query, known_at=BEGIN + 9 * DAY)) == ["m-002"]
 
 
 def test_what_held() -> None:

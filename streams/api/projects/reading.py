@@ -34,7 +34,7 @@ from streams.api.projects.space import PROJECTS, AskedProject, OfProject, no_suc
 from streams.api.sessions.history import HistoryReader
 from streams.api.users.messages import TurnAnswer
 from streams.http.problems import Problem, invalid_field
-from streams.index.project_memory import ProjectMemories, retrieved
+from streams.index.project_memory import ProjectMemories
 from streams.index.session_memory import SessionVectorMemory
 
 _NOT_YET = "conversation: nothing of it is indexed yet, so none of its messages is told"
@@ -187,7 +187,7 @@ class ProjectReader:
     async def _found(self, view: ProjectView, query: RetrievalQuery, strategy: Strategy) -> list[RetrievedItem]:
         if strategy == "hybrid":
             return list(await self.projects.find(view, query, self.now()))
-        return await retrieved(view, query, self.now())
+        return view.retrieve(query, self.now())
 
     def _note(self, asked: AskedProject, ids: list[str]) -> None:
         if ids:
