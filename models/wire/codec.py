@@ -48,9 +48,10 @@ NULL_VALUE: Final = "null_value"
 """Reason of a refused record that had no bytes at all."""
 
 
-_NUMBERS = bytes(ord("0") if chr(byte).isdigit() else ord(" ") for byte in range(128)) + b" " * 128
+_POINT = ord(".")
+_NUMBERS = bytes(ord("0") if chr(c).isdigit() else c if c == _POINT else ord(" ") for c in range(128)) + b" " * 128
 _LONG_NUMBER = b"0" * 19
-_ENDS_OF_TIME = (b"0001-01-01", b"9999-12-31")
+_FIRST_DAY, _LAST_DAY = b"0001-01-01", b"9999-12-31"
 _NO_UTC = "a time that has no year in UTC"
 _INT64 = range(-(2**63), 2**63)
 
@@ -190,7 +191,7 @@ def _has_utc(time: datetime) -> bool:
 
 def _out_of_bounds(event: Struct, value: bytes) -> str | None:
     """Names the bound that a field breaks, if any; walks only through an event whose bytes may hold such a field."""
-    if _LONG_NUMBER not in value.translate(_NUMBERS) and not any(day in value for day in _ENDS_OF_TIME):
+    if not (_FIRST_DAY in value or _LAST_DAY in value or _holds_long_number(value.translate(_NUMBERS))):
         return None
     for each in _scalars(msgspec.to_builtins(event, builtin_types=(datetime, bytes))):
         if isinstance(each, int) and each not in _INT64:
@@ -198,6 +199,14 @@ def _out_of_bounds(event: Struct, value: bytes) -> str | None:
         if isinstance(each, datetime) and not _has_utc(each):
             return _NO_UTC
     return None
+
+
+def _holds_long_number(figures: bytes) -> bool:
+    """Whether one of them is whole and long: a figure below 0.01 often has a fraction as long."""
+    at = figures.find(_LONG_NUMBER)
+    while at > 0 and figures[at - 1] == _POINT:
+        at = figures.find(_LONG_NUMBER, figures.find(b" ", at))
+    return at >= 0
 
 
 def _scalars(value: Any) -> Iterator[Any]:

@@ -1,17 +1,20 @@
 """Bytes to events: what is refused, with which reason, and never with the producer's text; deterministic ids."""
 
 import json
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
 
 import pytest
+from msgspec import structs
 
 from models.errors import InvalidRecord
 from models.events import MAX_CONTENT_BYTES, Position, Role, SessionEnded, Turn
 from models.events.ids import event_id, named_id
-from models.events.topics import ALERTS
+from models.events.topics import ALERTS, PROFILES
 from models.policy import IntakePolicy
 from models.wire.codec import decode_input, decode_output, encode
+from tests.support.lake_records import profile
 
 ARRIVED = datetime(2026, 1, 5, 9, tzinfo=UTC)
 TURN = Turn(session_id="s", user_id="u", app_id="a", turn=3, role=Role.USER, content="secret words", timestamp=ARRIVED)
@@ -102,6 +105,15 @@ def test_foreign_bytes_on_an_output_topic() -> None:
     """What is no alert is refused with the topic's name."""
     with pytest.raises(InvalidRecord, match=r"alerts\.v1"):
         decode_output(ALERTS, encode(TURN))
+
+
+@pytest.mark.parametrize(("count", "is_refused"), [(2**63 - 1, False), (2**63, True)])
+def test_long_fractions_hide_no_long_number(count: int, *, is_refused: bool) -> None:
+    """A fraction may have as many digits as it likes; a whole number behind it has 64 bits, or is refused."""
+    told = structs.replace(profile("p", turns=2), mean_risk=0.0012345678901234567, repeated_topics={"a": count})
+
+    with pytest.raises(InvalidRecord, match="64 bits") if is_refused else nullcontext():
+        assert decode_output(PROFILES, encode(told)) == told
 
 
 NAMESPACE = UUID("6f0d7a3c-6f0b-5a55-9a35-1d2f8f2a7c11")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.retrieval.event_times import event_interval, intervals
+from models.retrieval.lexical import words_in
 from tests.support.data_files import data_file
 
 MONDAY = date(2023, 5, 8)
@@ -32,5 +33,8 @@ def test_other_words_name_no_day(text: str) -> None:
 
 @given(st.lists(WORDS, max_size=8).map(" ".join), st.datetimes(timezones=st.just(UTC)))
 def test_every_text_of_every_day_has_intervals_in_order(text: str, said: datetime) -> None:
-    """Also at the ends of time."""
-    assert all(0 < each.first <= each.last for each in intervals(text, said.date()))
+    """Also at the ends of time; and the same with the words known, whatever stands between them."""
+    for each in (text, text.replace(" ", "' "), text.replace(" ", " \u2014")):
+        found = intervals(each, said.date())
+        assert found == intervals(each, said.date(), words_in(each))
+        assert all(0 < day.first <= day.last for day in found)
