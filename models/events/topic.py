@@ -148,7 +148,7 @@ class TopicCompaction(Struct, frozen=True, kw_only=True, gc=False):
     probes: Annotated[int, about("Packed messages that name anything to search for.", BEHAVIOUR)]
     probes_found: Annotated[int, about("Of these, those that a search still finds in the summary.", BEHAVIOUR)]
     loss: Annotated[Share, about("Share of the probes that are not found, 0-1; no message is lost.")]
-    codec: Annotated[str, about("Packing: gzip (JSON, gzip, base64) or deflate (shared dictionary).", OPERATIONAL)]
+    codec: Annotated[str, about("Packing: zstd or deflate (with a dictionary), or gzip (and base64).", OPERATIONAL)]
     released_turns: Annotated[list[int], about("Turns that it released: the archive alone has them.", BEHAVIOUR)]
 
 

@@ -56,9 +56,9 @@ class TopicPolicy(PolicySection, frozen=True, kw_only=True):
     preference, as many as have room in so many sentences of full length (280 characters)."""
     summary_also_chars: Annotated[int, Meta(ge=0, le=1_000)] = 400
     """Behind the sentences, words of this length together for what was spoken of besides, the latest last."""
-    codec: Literal["gzip", "deflate"] = "gzip"
-    """How older messages are packed: `gzip` is the source's, JSON → gzip → base64; `deflate` has a shared dictionary
-    and no base64."""
+    codec: Literal["zstd", "gzip", "deflate"] = "zstd"
+    """How older messages are packed: `zstd` with a trained dictionary; `gzip` is the source's, JSON → gzip → base64,
+    readable anywhere; `deflate` came before zstd. What was packed by any of them is read whatever this says."""
     block_messages: Annotated[int, Meta(ge=1, le=64)] = 32
     """Messages of one packed block: the last block is merged with what is packed next, full ones are left alone, so
     that a long topic costs no more than a short one."""

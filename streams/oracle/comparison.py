@@ -2,10 +2,12 @@
 
 | compared | rule |
 |---|---|
-| state | every part byte for byte |
+| state | every part byte for byte, packed topics by the messages in them |
 | outputs | by id: none missing, none false, payload as the oracle's; a repeat with the same id and payload is counted |
 
 `streams.oracle.followers` has the invariants of users' memories, and compares archive and index.
+
+What topics' packed messages take, in bytes, may differ: another release of libzstd or zlib packs them otherwise.
 
 Of events of which only the last on a key counts (`Emits.last_counts`) a role need not write the others.
 
@@ -19,14 +21,17 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
-from msgspec import Struct, field
+from msgspec import MsgspecError, Struct, field
+from msgspec.json import Decoder
+from msgspec.structs import replace
 
 from models.entities import REGISTRY, TOPIC_OF
-from models.events import OutputEvent
+from models.events import OutputEvent, TopicChanged
 from models.events.topics import Cleanup
 from models.partition.log_fold import PARTITION_ENTITY
 from models.session.outputs import forms_of
 from models.session.state import Open, SessionState
+from models.session.topics.store import without_packing
 from models.wire.codec import encode
 from models.wire.envelope import key_of, superseded, unread
 from streams.oracle.replay import OUTPUT_TOPICS, Entities, Replayed
@@ -34,6 +39,7 @@ from streams.oracle.replay import OUTPUT_TOPICS, Entities, Replayed
 MAX_EXAMPLES = 20
 """Differences listed for each place and kind; counts are always exact."""
 STATE, USERS_STATE = "state", "users' state"
+_decode_topic = Decoder(TopicChanged).decode
 _EXPIRING = frozenset(topic.name for topic in REGISTRY.topics if topic.cleanup is Cleanup.DELETE)
 
 
@@ -123,11 +129,12 @@ class TopicOutputs(Struct):
 
 
 def compare_state(found: Mapping[int, Entities], oracle: Replayed, *, where: str = STATE) -> Comparison:
-    """The changelog's parts against the oracle's, byte for byte."""
+    """The changelog's parts against the oracle's."""
     result = Comparison()
     left, right = _parts(oracle.entities), _parts(found)
     result.ids(where, left.keys(), right.keys())
-    changed = (name for name in left.keys() & right.keys() if left[name] != right[name])
+    differing = (name for name in left.keys() & right.keys() if left[name] != right[name])
+    changed = (name for name in differing if _unpacked(name, left[name]) != _unpacked(name, right[name]))
     result.add(where, DifferenceKind.CHANGED, changed)
     return result
 
@@ -139,6 +146,10 @@ def _parts(partitions: Mapping[int, Entities]) -> dict[str, bytes]:
         for entity, parts in entities.items()
         for part, value in parts.items()
     }
+
+
+def _unpacked(name: str, value: bytes) -> bytes:
+    return without_packing(name.rpartition(", ")[2], value)
 
 
 def compare_outputs(found: Mapping[str, TopicOutputs], *oracles: Replayed) -> Comparison:
@@ -158,9 +169,24 @@ def compare_outputs(found: Mapping[str, TopicOutputs], *oracles: Replayed) -> Co
         result.ids(name, expected.keys(), on_topic.values.keys(), may_miss=may_miss)
         payloads = {i: {*map(encode, forms_of(event))} for i, event in expected.items() if i in on_topic.values}
         changed = (i for i, payload in payloads.items() if not payload.issuperset(on_topic.values[i]))
-        result.add(name, DifferenceKind.CHANGED, changed)
+        result.add(name, DifferenceKind.CHANGED, (i for i in changed if not _says(expected[i], on_topic.values[i])))
         result.repeats += sum(len(values) - 1 for values in on_topic.values.values())
     return result
+
+
+def _says(event: OutputEvent, values: Iterable[bytes]) -> bool:
+    """Whether records of a changed topic say the same as the event, but for the bytes that packed messages take."""
+    if not isinstance(event, TopicChanged):
+        return False
+    try:
+        return {_without_sizes(event)} == {_without_sizes(_decode_topic(value)) for value in values}
+    except MsgspecError:
+        return False
+
+
+def _without_sizes(event: TopicChanged) -> bytes:
+    made = event.compaction and replace(event.compaction, bytes_after=0, ratio=0.0)
+    return encode(replace(event, packed_bytes=0, compaction=made))
 
 
 def by_topic(*oracles: Replayed) -> dict[str, dict[str, OutputEvent]]:

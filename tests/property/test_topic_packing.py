@@ -15,7 +15,7 @@ from models.session.topics.store import TopicStore
 from models.state.buffer import BufferedTurn
 from models.state.parts import Parts
 
-CODECS = st.sampled_from(["gzip", "deflate"])
+CODECS = st.sampled_from(["zstd", "gzip", "deflate"])
 TIMES = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 ENTRIES = st.builds(
     MessageEntry, st.sampled_from(Role), st.text(max_size=300), st.floats(-62_135_596_800, 253_402_300_799)

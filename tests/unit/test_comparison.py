@@ -15,11 +15,13 @@ from models.events import (
     OutputEvent,
     Position,
     ProfileUpdated,
+    TopicChanged,
     UserMemoryChanged,
     UserTurnAdded,
 )
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
+from models.session.topics import packing
 from models.wire.codec import encode
 from models.wire.envelope import key_of
 from streams.erase.concerned import User
@@ -35,6 +37,7 @@ from streams.oracle.followers import compare_answers, compare_tiers, states_of
 from streams.oracle.replay import Replayed, TurnKey
 from tests.support.blank_events import blank
 from tests.support.session_driver import NOON, said
+from tests.support.topic_driver import Talk
 from tests.support.users_replayed import POLICY, Commands, conversation
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -89,6 +92,38 @@ def test_what_equals_has_no_differences() -> None:
 def test_state(partition: dict[str, dict[str, bytes]], counts: dict[str, int]) -> None:
     """A part that is missing, too many, or has other bytes."""
     assert counts == compare_state({0: partition}, ORACLE).counts
+
+
+def _packed_at(level: int, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, bytes], dict[str, OutputEvent]]:
+    """State and topics of a session with a compaction, as a libzstd that packs at this level leaves them."""
+    monkeypatch.setattr(packing, "ZSTD_LEVEL", level)
+    packing._zstd_compressor.cache_clear()
+    talk = Talk()
+    for number in range(13):
+        talk.ask(0, f"Where do we put lamp {number}, and who brings the ladder to house {7 * number}?")
+    talk.store()
+    return talk.stored, {event.id: event for event in talk.outputs if isinstance(event, TopicChanged)}
+
+
+def test_another_release_of_libzstd_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packed otherwise, the same messages: neither state nor topics differ; with another message both do."""
+    state, told = _packed_at(12, monkeypatch)
+    others, other_told = _packed_at(1, monkeypatch)
+    packing._zstd_compressor.cache_clear()
+    oracle = Replayed({0: {"s": state}}, told, 13, set())
+    found = TopicOutputs({event_id: [encode(event)] for event_id, event in other_told.items()})
+
+    assert (state["tp0.0"] != others["tp0.0"], state["t0"] != others["t0"]) == (True, True)
+    assert {} == compare_state({0: {"s": others}}, oracle).counts
+    assert {} == compare_outputs({"conversation-topics.v1": found}, oracle).counts
+
+    block = msgspec.msgpack.decode(others["tp0.0"])
+    others["tp0.0"] = msgspec.msgpack.encode([[*block[0][:-1], 99], *block[1:]])
+    compacted = next(event for event in other_told.values() if isinstance(event, TopicChanged) and event.compaction)
+    found.values[compacted.id] = [encode(msgspec.structs.replace(compacted, active_turns=[1]))]
+
+    assert {"state changed": 1} == compare_state({0: {"s": others}}, oracle).counts
+    assert {"conversation-topics.v1 changed": 1} == compare_outputs({"conversation-topics.v1": found}, oracle).counts
 
 
 def test_missing_false_and_changed_outputs() -> None:

@@ -47,9 +47,9 @@ def test_only_the_topic_that_grew_is_compacted() -> None:
 
 
 @pytest.mark.behaviour("topic-08")
-@pytest.mark.parametrize("codec", ["gzip", "deflate"])
+@pytest.mark.parametrize("codec", ["zstd", "gzip", "deflate"])
 def test_packed_again_it_is_merged_with_what_was_packed(codec: str) -> None:
-    """Nine, then nine more: one block of eighteen, in order, by either codec and over a restart."""
+    """Nine, then nine more: one block of eighteen, in order, by any codec and over a restart."""
     talk = Talk(codec=codec)
     talk.discuss(0, 13)
     talk.store()
@@ -62,7 +62,7 @@ def test_packed_again_it_is_merged_with_what_was_packed(codec: str) -> None:
     assert [codec] * 2 == [compaction(change).codec for change in talk.caused("compacted")]
 
 
-@pytest.mark.parametrize("codec", ["gzip", "deflate"])
+@pytest.mark.parametrize("codec", ["zstd", "gzip", "deflate"])
 def test_lineage_adds_up(codec: str) -> None:
     """Turns, tokens, bytes, ratio, probes and loss are those of the messages and of the text that was packed."""
     talk = Talk(codec=codec)
@@ -128,7 +128,7 @@ def long_topic(messages: int = 40, **topics: object) -> Talk:
 
 
 @pytest.mark.behaviour("topic-15")
-@pytest.mark.parametrize("codec", ["gzip", "deflate"])
+@pytest.mark.parametrize("codec", ["zstd", "gzip", "deflate"])
 @pytest.mark.parametrize("restart", [False, True])
 def test_return_unpacks_everything(codec: str, restart: bool) -> None:
     """All blocks, merged with what is at hand, by time; the packed history is cleared."""

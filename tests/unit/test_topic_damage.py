@@ -44,7 +44,7 @@ def not_gzip(data: bytes) -> bytes:
 
 def damaged(damage: Callable[[bytes], bytes], messages: int = 13, **topics: object) -> tuple[Talk, bytes]:
     """A topic of 13 messages, nine of them packed, stored, with its packed text changed; and that text."""
-    talk = Talk(**topics)
+    talk = Talk(**{"codec": "gzip"} | topics)
     talk.discuss(0, messages)
     talk.ask(1, "another")
     talk.store()
@@ -72,7 +72,7 @@ def test_topic_goes_on_when_nothing_is_whole() -> None:
 
 @pytest.mark.parametrize("codec", ["gzip", "deflate"])
 def test_truncated_text_gives_its_beginning(codec: str) -> None:
-    """Half of the text, by either codec: the messages before the cut are kept, in order."""
+    """Half of the text, by either codec of deflate: the messages before the cut are kept, in order."""
     talk, _ = damaged(lambda data: data[: len(data) // 2], messages=31, codec=codec)
     unpacked = talk.ask(0)[-1]
     whole = len(unpacked.active_turns) - 5
@@ -83,6 +83,16 @@ def test_truncated_text_gives_its_beginning(codec: str) -> None:
     assert [f"Message {n} of it." for n in range(whole)] == [
         message.content for message in talk.topics.store.active_messages(0)[:whole]
     ]
+
+
+def test_a_truncated_frame_of_zstd_loses_its_block_alone() -> None:
+    """It is one block of zstd's: nothing comes out before its end, so all of its messages are named as lost."""
+    talk, wrong = damaged(lambda data: data[: len(data) // 2], messages=31, codec="zstd")
+    unpacked = talk.ask(0)[-1]
+    (letter,) = talk.damages
+
+    assert ([*range(27, 31), 32], 27) == (unpacked.active_turns, unpacked.released_messages)
+    assert (wrong, True) == (letter.value, "ends too early" in letter.detail)
 
 
 def test_checksum_alone_costs_nothing() -> None:

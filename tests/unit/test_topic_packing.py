@@ -5,14 +5,21 @@ import gzip
 import json
 import random
 import zlib
+from importlib.resources import files
 
 import pytest
+from msgspec.structs import astuple
 
 from models.events import Role
+from models.session.topics import packing
 from models.session.topics.packing import DICTIONARY, MessageEntry, check_of, json_bytes, pack, unpack
 
 HELLO = [MessageEntry(Role.USER, "Hello", 1234567890.0), MessageEntry(Role.ASSISTANT, "Hi!", 1234567891.0)]
 """The source's example."""
+PACKED_BEFORE: dict[packing.Codec, str] = {
+    "zstd": "28b52ffd0000fd000040366921312e307d5d07f041a80fd33d39d124019d41b0ed12a3ad4168b728",
+    "deflate": "8bc62de501cc33f968a61a199b989a995b5812e3208f4c451cba0d81ba6301",
+}
 WORDS = ["boat", "sails", "harbour", "wind", "anchor", "rope", "storm", "tide", "crew", "chart", "lantern", "mast"]
 
 
@@ -60,9 +67,38 @@ def test_deflate_is_raw_deflate_with_the_shared_dictionary() -> None:
         assert len(packed) < len(pack(messages))
 
 
-def test_dictionary_never_changes() -> None:
-    """What is packed can be read with it alone: its text is a data file that must stay as it is."""
+def test_dictionaries_never_change() -> None:
+    """What is packed can be read with it alone: they are data files that must stay as they are."""
+    trained = files("models.session.topics").joinpath("zstd.dict").read_bytes()
+
     assert (3_532, 3_836_603_590) == (len(DICTIONARY), zlib.crc32(DICTIONARY))
+    assert (163_840, 1104406727) == (len(trained), zlib.crc32(trained))
+
+
+@pytest.mark.parametrize("codec", PACKED_BEFORE)
+def test_what_was_packed_once_is_read_for_ever(codec: packing.Codec) -> None:
+    """The bytes as the first release with each codec wrote them: the source's example."""
+    assert (HELLO, "") == astuple(unpack(bytes.fromhex(PACKED_BEFORE[codec]), codec))
+
+
+def test_zstd_gives_the_same_bytes_whatever_it_packed_before() -> None:
+    """One compressor serves all texts: what a worker packed earlier must leave nothing in it, or a replay differs."""
+    texts = [talk(n) for n in (2, 8, 20, 40)]
+    forth = [pack(text, "zstd") for text in texts]
+    packing._zstd_compressor.cache_clear()
+    back = [pack(text, "zstd") for text in reversed(texts)]
+
+    assert forth == back[::-1]
+
+
+def test_zstd_packs_with_its_dictionary_without_naming_it() -> None:
+    """Standard frames, as `zstd -D zstd.dict -d` reads them, shorter than by any other codec."""
+    messages = [MessageEntry(Role.USER, f"I would like to know how long it takes, {n}.", 1.75e9 + n) for n in range(20)]
+    packed = pack(messages, "zstd")
+
+    assert b"\x28\xb5\x2f\xfd" == packed[:4]
+    assert 0 == packed[4] & 3  # no id of a dictionary: the codec says which
+    assert len(packed) < min(len(pack(messages, "deflate")), len(pack(messages, "gzip")))
 
 
 def test_truncated_base64_is_read_to_its_last_group() -> None:

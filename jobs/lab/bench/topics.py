@@ -1,7 +1,7 @@
 """`turntide lab bench topics`: figures of topic memory, measured on real conversations, each beside its limit.
 
-The source's codec is JSON → gzip → base64. Beside it: the same without base64, and the project's second codec
-(`deflate` with a shared dictionary). Every message begins from stored parts and ends with changed ones, as in a batch
+The source's codec is JSON → gzip → base64. Beside it: the same without base64, `deflate` with a dictionary of phrases,
+and `zstd` with a trained one. Every message begins from stored parts and ends with changed ones, as in a batch
 that brings one turn of a session: the dearest case. Times are CPU time of this thread: what else runs on the machine
 takes none of it.
 """
@@ -209,6 +209,7 @@ COUNTS = (10, 20, 50)
 SEED_SAVES_PERCENT = {10: 86.6, 20: 86.1, 50: 85.9}
 SEED_JSON_KB = {10: 8.2, 20: 16.5, 50: 41.2}
 """So the source's messages have about 820 bytes each; gzip saves more of longer ones."""
+_WITH_DICTIONARY: tuple[Codec, ...] = ("deflate", "zstd")
 _FOLD_RUNS = 3
 _KB = 1_000
 QUICK = {"most_sessions": 3, "runs": 1, "fold_turns": 2_000, "role_turns": 3_000}
@@ -263,7 +264,10 @@ async def measure(
         "add_ms": _times(walked.taken_ms[""]),
         "match_ms": _times(match_ms(sessions, policy)),
         "unpack_ms": _times(unpack_ms(sessions, "gzip")),
-        "unpack_deflate_ms": _times(unpack_ms(sessions, "deflate")),
+        "unpack_zstd_ms": _times(unpack_ms(sessions, "zstd")),
+        "pack_gzip_ms": _times(pack_ms(sessions, "gzip")),
+        "pack_deflate_ms": _times(pack_ms(sessions, "deflate")),
+        "pack_zstd_ms": _times(pack_ms(sessions, "zstd")),
         "add_with_compaction_ms": _times(walked.taken_ms["compacted"]),
         "add_with_unpacking_ms": _times(walked.taken_ms["unpacked"]),
         "packing": packing,
@@ -312,10 +316,10 @@ def packing_rows(sessions: Sequence[LongSession]) -> list[Figures]:
         if not (strings := strings_of(sessions, count)):
             continue
         packed = [pack(string, "gzip") for string in strings]
-        sizes = {
+        sizes: dict[str, int] = {
             "gzip_base64": sum(map(len, packed)),
             "gzip": sum(len(b64decode(each)) for each in packed),
-            "deflate": sum(len(pack(string, "deflate")) for string in strings),
+            **{codec: sum(len(pack(string, codec)) for string in strings) for codec in _WITH_DICTIONARY},
         }
         raw_bytes = sum(len(json_bytes(string)) for string in strings)
         rows.append(
@@ -331,6 +335,11 @@ def packing_rows(sessions: Sequence[LongSession]) -> list[Figures]:
             }
         )
     return rows
+
+
+def pack_ms(sessions: Sequence[LongSession], codec: Codec) -> list[float]:
+    """CPU milliseconds for each string of twenty messages."""
+    return _cpu_ms(partial(pack, codec=codec), strings_of(sessions, TWENTY))
 
 
 def unpack_ms(sessions: Sequence[LongSession], codec: Codec) -> list[float]:

@@ -285,3 +285,22 @@ def words(
             "pairs": len(table.neighbours),
         }
     )
+
+
+@app.command(epilog=examples("turntide lab train packing --to zstd.dict"))
+def packing(
+    *,
+    to: Annotated[Path, typer.Option(help="File to write; the shipped one is models/session/topics/zstd.dict.")],
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Train the dictionary by which topics are packed, on the project's own dialogues and messages.
+
+    To ship another one is a change of format: what was packed is read with the dictionary that packed it alone.
+    """
+    from jobs.lab.train.packing import dictionary_of, packed_texts
+
+    if not to.parent.is_dir():
+        raise ConfigurationError(f"--to {to}: there is no folder {to.parent}")
+    samples = packed_texts()
+    to.write_bytes(dictionary_of(samples))
+    Printer(output).record({"file": str(to), "bytes": to.stat().st_size, "texts": len(samples)})

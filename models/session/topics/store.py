@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from zlib import crc32
@@ -9,7 +10,7 @@ from zlib import crc32
 import msgspec
 
 from models.policy.topic import TopicPolicy
-from models.session.topics.packing import Codec, MessageEntry, check_of, pack, unpack
+from models.session.topics.packing import Codec, MessageEntry, check_of, json_bytes, pack, unpack
 from models.session.topics.state import (
     BlockRef,
     Damage,
@@ -31,6 +32,9 @@ _TOPIC_BYTES = 2_048
 """A topic's part without messages, blocks and tags: its title has 400 characters at the most."""
 _SLOT_BYTES = 24
 """What a message or block adds to its topic's part."""
+
+_SIZED = re.compile(r"t(p?)\d+(?:\.\d+)?")
+"""Parts that have packed text, or its size."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_index = msgspec.msgpack.Decoder(TopicIndex).decode
@@ -277,6 +281,26 @@ class TopicStore:
         data = self._parts.get(name)
         assert data is not None, "the parts of a session are written together"  # noqa: S101
         return data
+
+
+def without_packing(part: str, value: bytes) -> bytes:
+    """What a part of a session says, whatever release of libzstd or zlib packed it: its messages unpacked, no sizes.
+
+    A part of anything else, or that cannot be read, stays as it is.
+    """
+    if (found := _SIZED.fullmatch(part)) is None:
+        return value
+    try:
+        if not found[1]:
+            topic = _decode_topic(value)
+            topic.blocks = [msgspec.structs.replace(block, packed_bytes=0) for block in topic.blocks]
+            return _encode(topic)
+        block = _decode_block(value)
+    except msgspec.MsgspecError:
+        return value
+    entries, damage = _whole_entries(block)
+    said = json_bytes([entry for _, entry in entries])
+    return value if damage else _encode(msgspec.structs.replace(block, data=said, data_check=0))
 
 
 def _is_whole(packed: PackedBlock) -> bool:
