@@ -7,7 +7,7 @@ Each port has one contract suite in `tests/contract/` that runs on every impleme
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -121,11 +121,16 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class SearchHit(msgspec.Struct, frozen=True):
-    """A search result; `score` is the cosine similarity, or BM25. The payload has the fields that were asked for."""
+    """A search result; `score` is the cosine similarity, or BM25. The payload has the fields that were asked for.
+
+    What a reader makes of a payload it may leave in `memo`: of a point that the store holds in memory it is found there
+    again until the point is written anew.
+    """
 
     key: str
     score: float
     payload: dict[str, PayloadValue]
+    memo: dict[str, Any] = {}
 
 
 class StoredPoint(NamedTuple):

@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
@@ -64,11 +65,13 @@ class EdgeStore(QdrantStore):
         super().__init__(embedder)
         self._folder = folder
         self._lock_file = _lock(folder)
+        self._busy = Lock()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="qdrant-edge")
         self._open: dict[str, EdgeCollection] = {}
         self._unflushed: set[str] = set()
         self._flush: asyncio.Future[None] | None = None
         self._held_back = False
+        self._reading: set[str] = set()
         self._forgetting = asyncio.Lock()
 
     async def ensure(self, collection: str, dim: int) -> None:
@@ -143,8 +146,30 @@ class EdgeStore(QdrantStore):
 
     async def _call(self, work: Callable[[], _Result]) -> _Result:
         """Run in the store's thread, after what was called before."""
+        with self._telling():
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._alone, work)
+
+    async def _ask(self, work: Callable[[], _Result]) -> _Result:
+        """Run at once where the store's thread does nothing, for the way there and back takes longer than a look-up.
+
+        The event loop waits no longer for it: the engine holds the interpreter's lock in either thread.
+        """
+        if not self._busy.acquire(blocking=False):
+            return await self._call(work)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            with self._telling():
+                return work()
+        finally:
+            self._busy.release()
+
+    def _alone(self, work: Callable[[], _Result]) -> _Result:
+        with self._busy:
+            return work()
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
         except TurntideError:
             raise
         except Exception as error:  # the engine raises nothing more telling
@@ -155,13 +180,18 @@ class EdgeStore(QdrantStore):
         return None if found is None else found.info
 
     async def _ranked(self, collection: str, query: Query, where: Where, top_k: int, fields: Fields) -> list[SearchHit]:
-        return await self._call(lambda: self._open[collection].ranked(query, where, top_k, fields))
+        def ranked() -> list[SearchHit]:
+            hits = self._open[collection].ranked(query, where, top_k, fields)
+            self._read_on(collection)
+            return hits
+
+        return await self._ask(ranked)
 
     async def _scrolled(self, collection: str, where: Where, limit: int, *, by: str = "") -> list[Payload]:
-        return await self._call(lambda: self._open[collection].scrolled(where, limit, by))
+        return await self._ask(lambda: self._open[collection].scrolled(where, limit, by))
 
     async def _counted(self, collection: str, where: Where) -> int:
-        return await self._call(lambda: self._open[collection].count(where))
+        return await self._ask(lambda: self._open[collection].count(where))
 
     async def _delete(self, collection: str, where: Where, below: tuple[str, int] | None) -> None:
         def delete() -> None:
@@ -179,7 +209,7 @@ class EdgeStore(QdrantStore):
             await self._durable()
 
     async def _paged(self, collection: str, after: str, limit: int) -> tuple[list[Payload], str]:
-        return await self._call(lambda: self._open[collection].page(after, limit))
+        return await self._ask(lambda: self._open[collection].page(after, limit))
 
     async def _durable(self) -> None:
         """Return once a flush has run that began after everything this caller wrote.
@@ -189,6 +219,18 @@ class EdgeStore(QdrantStore):
         if self._flush is None or self._flush.done():
             self._flush = asyncio.ensure_future(self._call(self._flush_all))
         await asyncio.shield(self._flush)
+
+    def _read_on(self, collection: str) -> None:
+        """Have the next page read of what is to be held, after what others called meanwhile."""
+        if collection not in self._reading and self._open[collection].is_reading:
+            self._reading.add(collection)
+            self._thread.submit(self._alone, partial(self._read_page, collection))
+
+    def _read_page(self, collection: str) -> None:
+        self._reading.discard(collection)
+        if found := self._open.get(collection):
+            found.hold_page()
+            self._read_on(collection)
 
     def _found(self, collection: str) -> EdgeCollection | None:
         """The collection, opened at its first use; None if it does not exist."""

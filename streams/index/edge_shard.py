@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 from qdrant_edge import (
     CountRequest,
     Direction,
@@ -49,6 +50,7 @@ from qdrant_edge import SparseVector as EdgeSparseVector
 from models.errors import StoreUnavailable
 from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
+from streams.index.held_points import HeldPoints
 from streams.index.mapped import give_back
 from streams.index.qdrant import Fields, Payload
 from streams.ports import Point, Query, SearchHit, Where
@@ -61,6 +63,8 @@ _SHARD_FOLDERS = ("shard", "shard-anew")
 _REMEMBERED_KEYS = 131_072
 """About 35 MB: keys of points that were ranked. Reading a payload costs more than finding its point (100 of them
 0.3 ms, the search 0.1 to 0.3), and a point's key never changes."""
+HELD_PAGE = 128
+"""Points that are read to be held before others have their turn: 2 ms."""
 _MIB = 1024 * 1024
 SPARE_BYTES = 64 * _MIB
 """Free space below which nothing is written: more than a batch and the engine's own merging take."""
@@ -180,6 +184,7 @@ class EdgeCollection:
         self._shard = shard
         self._anew: EdgeShard | None = None
         self._keys: dict[PointId, str] = {}
+        self._held = HeldPoints(info.dim)
         self.info = info
 
     @classmethod
@@ -206,9 +211,26 @@ class EdgeCollection:
             EdgePoint(rules.point_id(point.key), _TERMS.vectors(point), rules.stored_payload(point)) for point in points
         ]
         self._update(UpdateOperation.upsert_points(batch))
+        self._held.written(points)
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether `hold_page` has something to do."""
+        return self._held.reading() is not None
+
+    def hold_page(self) -> None:
+        """Read a page of the user who is to be held."""
+        if (reading := self._held.reading()) is None:
+            return
+        user, where = reading
+        records, following = self._page(user.after, HELD_PAGE, vectors=[""], within=_filter(where))
+        page = [(record.payload or {}, np.array(record.vector, np.float32)) for record in records]
+        self._held.read(user, page, following)
 
     def ranked(self, query: Query, where: Where, top_k: int, fields: Fields) -> list[SearchHit]:
         """Nearest, or highest BM25, first."""
+        if not isinstance(query, SparseVector) and (held := self._held.asked(where, self.count)):
+            return held.nearest(query, where, top_k, fields)
         within, params, using = _filter(where), None, None
         if isinstance(query, SparseVector):
             params, using = SearchParams(idf=IdfParams(corpus=within)), rules.LEXICAL
@@ -247,6 +269,7 @@ class EdgeCollection:
 
     def rename(self, keys: Mapping[str, str]) -> None:
         """Write points under new keys; durable after `flush`, and then the old ones may go."""
+        self._held.deleted({})
         old = {rules.point_id(key): rules.point_id(new) for key, new in keys.items()}
         read = self._shard.retrieve([*old], with_payload=True, with_vector=True)
         batch = [
@@ -257,10 +280,12 @@ class EdgeCollection:
 
     def delete_keys(self, keys: Iterable[str]) -> None:
         """Delete points by their keys; durable after `flush`."""
+        self._held.deleted({})
         self._update(UpdateOperation.delete_points([rules.point_id(key) for key in keys]))
 
     def delete(self, where: Where, below: tuple[str, int] | None) -> None:
         """Delete what matches; durable after `flush`."""
+        self._held.deleted(where)
         self._update(UpdateOperation.delete_points_by_filter(Filter(must=_TERMS.conditions(where, below))))
 
     def _update(self, operation: UpdateOperation) -> None:
@@ -275,11 +300,15 @@ class EdgeCollection:
 
     def page(self, after: str, limit: int) -> tuple[list[Payload], str]:
         """In order of ids."""
-        records, following = self._page(after, limit, with_vectors=False)
+        records, following = self._page(after, limit, vectors=False)
         return [record.payload or {} for record in records], following
 
-    def _page(self, after: str, limit: int, *, with_vectors: bool) -> tuple[list[Record], str]:
-        request = ScrollRequest(offset=after or None, limit=limit, with_payload=True, with_vector=with_vectors)
+    def _page(
+        self, after: str, limit: int, *, vectors: bool | list[str], within: Filter | None = None
+    ) -> tuple[list[Record], str]:
+        request = ScrollRequest(
+            offset=after or None, limit=limit, filter=within, with_payload=True, with_vector=vectors
+        )
         records, following = self._shard.scroll(request)
         return records, "" if following is None else str(following)
 
@@ -293,7 +322,7 @@ class EdgeCollection:
     def copy_page(self, after: str, limit: int) -> str:
         """Copy the points from the one named `after` on; gives where the next page begins, empty at the end."""
         require_room(self._folder)
-        records, following = self._page(after, limit, with_vectors=True)
+        records, following = self._page(after, limit, vectors=True)
         batch = [EdgePoint(record.id, record.vector or [], record.payload) for record in records]
         if batch and self._anew is not None:
             self._anew.update(UpdateOperation.upsert_points(batch))

@@ -150,7 +150,7 @@ class HybridSearch:
             hits = {hit.key: hit for hit in await self._read(list(part), vector, where)}
             for key, (place, scores) in part.items():
                 if hit := hits.get(key):
-                    found.turns.append(candidate_of(place, hit.payload, *scores, hit.score))
+                    found.turns.append(candidate_of(place, hit, *scores, hit.score))
                     found.payloads.append(hit.payload)
             if len(found.turns) >= max(top_k, wanted // 2):
                 break

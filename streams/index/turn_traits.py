@@ -12,9 +12,10 @@ from models.text.language import language_of
 from streams.index.between import EPOCH_DAY
 from streams.index.collections import TURNS
 from streams.index.event_points import Payload
-from streams.ports import Point, Vectors
+from streams.ports import Point, SearchHit, Vectors
 
 _DAY_MS = 86_400_000
+_LOOKS = "looks"
 
 
 def turn_point(turn: Turn, offset: int | None, vector: Vectors, extra: Payload | None = None) -> Point:
@@ -36,18 +37,23 @@ def _trait_fields(turn: Turn, words: Sequence[str], language: str) -> Payload:
     }
 
 
-def candidate_of(place: Place, payload: Payload, *scores: float) -> CandidateTurn:
-    """What the ranker looks at, of a point of a turn and its scores; without these fields it is made of the text."""
+def candidate_of(place: Place, hit: SearchHit, *scores: float) -> CandidateTurn:
+    """What the ranker looks at, of a turn that was found and its scores."""
+    if (looks := hit.memo.get(_LOOKS)) is None:
+        looks = hit.memo[_LOOKS] = _looks(hit.payload)
+    return CandidateTurn(place, *looks, *scores)
+
+
+def _looks(payload: Payload) -> tuple[str, str, int, DayInterval | None, str]:
+    """What a candidate is whatever is asked, of a turn's payload; without these fields it is made of the text."""
     if not payload.get("traits"):
         turn = TURNS.event_of(payload)
         payload = {**payload, **_trait_fields(turn, words_in(turn.content), language_of(turn.content))}
     first, last = payload.get("told_from"), payload.get("told_to")
-    return CandidateTurn(
-        place,
+    return (
         speaker_of(str(payload["content"])),
         str(payload["role"]),
         int(payload.get("event_time_ms") or 0) // _DAY_MS + EPOCH_DAY,
         DayInterval(first + EPOCH_DAY, last + EPOCH_DAY) if isinstance(first, int) and isinstance(last, int) else None,
         str(payload["traits"]),
-        *scores,
     )

@@ -28,7 +28,7 @@ from streams.index.turn_traits import candidate_of
 from streams.kafka.ledger import Ledger
 from streams.kafka.producer import Record
 from streams.observe.telemetry import metrics
-from streams.ports import Point
+from streams.ports import Point, SearchHit
 from streams.roles.index import IndexRole
 from streams.settings import load_settings
 from tests.support.apps_indexed import memory, stats
@@ -340,8 +340,8 @@ async def test_what_the_ranker_reads_follows_a_correction(role: Quiet) -> None:
     await role.take(right(0, "Anna: we sailed on 3 May 2023, in the rain"), first=2)
     ((point, *_), _) = await stored(role).page("turns", "", 9)
     place = SessionName("a", "s"), 0
-    read, early = candidate_of(place, point.payload), {**point.payload, "traits": None, "told_from": None}
-    made = candidate_of(place, early)
+    early = {**point.payload, "traits": None, "told_from": None}
+    read, made = (candidate_of(place, SearchHit("", 0.0, {**payload})) for payload in (point.payload, early))
 
     assert point.payload["traits"] == read.traits
     assert read.event == DayInterval(*[date(2023, 5, 3).toordinal()] * 2)

@@ -1,0 +1,202 @@
+"""Points of users who are asked for often, in memory: a search by meaning over them is one product of numpy.
+
+| what | rule |
+|---|---|
+| a user is asked for again, and there is room | all their points are read, a page at a time between other calls |
+| a point of theirs is written | it is put in, also while their points are being read |
+| a deletion that may be of one of their points, or keys that change | they are let go, and read again if asked again |
+| no room | who was not asked for a while gives way; else the store answers |
+
+What is given is what the engine gives: exact cosines of stored points, but for what differs by rounding. Measured on
+two shared cores at 10,000 turns of one user, wordllama: a hybrid search takes 4.8 ms of CPU instead of 6.9, most of it
+for payloads that need not be decoded; reading them in takes 0.3 s, and 4.5 KB a point.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from sys import intern
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from streams.index import points as rules
+from streams.index.qdrant import Fields, Payload
+from streams.ports import Keys, Point, SearchHit, Vectors, Where
+
+MOST_HELD = 32_768
+"""Points of a collection."""
+FEWEST_HELD = 128
+"""Points of a user: of fewer the store knows as quickly."""
+IDLE_S = 60.0
+"""Who was not asked for so long gives way."""
+_ASKED_LATELY = 64
+"""Users whose questions are counted."""
+_TRIED_EVERY = 16
+"""Questions from one look for room to the next."""
+_KEYS = "key"
+_REPEATED = frozenset({"session_id", "user_id", "app_id", "role"})
+Owner = tuple[str, str]
+"""User and app; an empty app stands for all."""
+
+
+def owner_of(where: Where) -> Owner | None:
+    """Whose points the conditions ask for, all of them or some by key; None: they ask for something else.
+
+    >>> owner_of({"user_id": "u", "app_id": ("a",)}), owner_of({"user_id": "u", "session_id": "s"})
+    (('u', 'a'), None)
+    """
+    user, app = where.get("user_id"), where.get("app_id", "")
+    if isinstance(app, tuple) and len(app) == 1:
+        app = app[0]
+    if where.keys() - {"user_id", "app_id", _KEYS} or not isinstance(user, str) or not isinstance(app, str):
+        return None
+    return user, app
+
+
+class HeldUser:
+    """Points of one user, a row each.
+
+    Attributes:
+        complete: Whether all are in.
+        after: Where the next page begins, until then.
+        asked_at: When somebody asked last.
+    """
+
+    def __init__(self, dim: int, asked_at: float) -> None:
+        self.complete, self.after, self.asked_at = False, "", asked_at
+        self._vectors: Vectors = np.zeros((FEWEST_HELD, dim), dtype=np.float32)
+        self._payloads: list[Payload] = []
+        self._memos: list[dict[str, Any]] = []
+        self._rows: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._payloads)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._rows
+
+    def put(self, payload: Payload, vector: Vectors) -> None:
+        """Take a point in as it is stored, instead of that of its key; with its vector `(dim,)`, of any length."""
+        # Names and ids of all points are the same: kept once.
+        stored = {
+            intern(name): intern(of) if name in _REPEATED and isinstance(of, str) else of
+            for name, of in payload.items()
+        }
+        row = self._rows.setdefault(str(payload[rules.KEY_FIELD]), len(self))
+        if row == len(self):
+            self._payloads.append(stored)
+            self._memos.append({})
+            if row == len(self._vectors):
+                self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
+        self._payloads[row], self._memos[row], self._vectors[row] = stored, {}, _unit(vector)
+
+    def nearest(self, vector: Vectors, where: Where, top_k: int, fields: Fields) -> list[SearchHit]:
+        """The most like a vector, of all or of those of the keys that the conditions name, best first."""
+        rows, vectors = None, self._vectors[: len(self)]
+        if isinstance(keys := where.get(_KEYS), Keys):
+            rows = np.array([self._rows[key] for key in keys.of if key in self._rows], np.intp)
+            vectors = vectors[rows]
+        scores = vectors @ _unit(vector)
+        best = np.argpartition(scores, -top_k)[-top_k:] if top_k < len(scores) else np.arange(len(scores))
+        best = best[np.argsort(-scores[best], kind="stable")]
+        places, found = (best if rows is None else rows[best]).tolist(), scores[best].tolist()
+        return [self._hit(row, score, fields) for row, score in zip(places, found, strict=True)]
+
+    def _hit(self, row: int, score: float, fields: Fields) -> SearchHit:
+        stored = self._payloads[row]
+        if fields is None:
+            given = rules.given_payload(stored)
+        else:
+            given = {name: stored[name] for name in fields if name in stored} if fields else {}
+        return SearchHit(str(stored[rules.KEY_FIELD]), score, given, self._memos[row])
+
+    def may_hold(self, where: Where) -> bool:
+        """Whether one of the points may meet conditions: those on texts decide."""
+        texts = {name: of for name, value in where.items() if (of := _texts(value))}
+        return any(all(payload.get(name) in of for name, of in texts.items()) for payload in self._payloads)
+
+
+class HeldPoints:
+    """Users whose points of one collection are held. Not for two threads at once."""
+
+    def __init__(self, dim: int, *, most: int = MOST_HELD, clock: Callable[[], float] = monotonic) -> None:
+        self._dim, self._most, self._clock = dim, most, clock
+        self._users: OrderedDict[Owner, HeldUser] = OrderedDict()
+        self._questions: OrderedDict[Owner, int] = OrderedDict()
+
+    def asked(self, where: Where, count: Callable[[Where], int]) -> HeldUser | None:
+        """Points of the user whom a question's conditions name, if all are in; else it is noted that they are asked.
+
+        `count` says how many points meet conditions.
+        """
+        if (owner := owner_of(where)) is None:
+            return None
+        if (user := self._users.get(owner)) is not None:
+            user.asked_at = self._clock()
+            self._users.move_to_end(owner)
+            return user if user.complete else None
+        if _KEYS not in where:
+            self._questions[owner] = asked = self._questions.pop(owner, 0) + 1
+            if len(self._questions) > _ASKED_LATELY:
+                self._questions.popitem(last=False)
+            if asked % _TRIED_EVERY == 2 and self.reading() is None and self._has_room(count(where)):  # noqa: PLR2004
+                self._users[owner] = HeldUser(self._dim, self._clock())
+        return None
+
+    def reading(self) -> tuple[HeldUser, Where] | None:
+        """The user whose points are being read, and the conditions of these; None: all are in."""
+        for (user_id, app_id), user in self._users.items():
+            if not user.complete:
+                return user, {"user_id": user_id, "app_id": app_id} if app_id else {"user_id": user_id}
+        return None
+
+    def read(self, user: HeldUser, page: Sequence[tuple[Payload, Vectors]], following: str) -> None:
+        """Take a page in, but for what was written since it began; `following` is empty after the last."""
+        for payload, vector in page:
+            if str(payload[rules.KEY_FIELD]) not in user:
+                user.put(payload, vector)
+        user.after, user.complete = following, not following
+
+    def written(self, points: Sequence[Point]) -> None:
+        """Take in what was written of users that are held."""
+        for point in points if self._users else ():
+            whose = point.payload.get("user_id"), point.payload.get("app_id")
+            for (user_id, app_id), user in [*self._users.items()]:
+                if user_id == whose[0] and app_id in {"", whose[1]}:
+                    user.put(rules.stored_payload(point), point.vector)
+                elif point.key in user:  # it was theirs
+                    del self._users[user_id, app_id]
+        while self._held() > self._most:
+            self._users.popitem(last=False)
+
+    def deleted(self, where: Where) -> None:
+        """Let go of users of whose points one may have gone; without conditions of all."""
+        for owner, user in [*self._users.items()]:
+            if not user.complete or user.may_hold(where):
+                del self._users[owner]
+
+    def _held(self) -> int:
+        return sum(map(len, self._users.values()))
+
+    def _has_room(self, wanted: int) -> bool:
+        """Whether so many points find room, with those let go that nobody asked for lately."""
+        if not FEWEST_HELD <= wanted <= self._most:
+            return False
+        idle = [owner for owner, user in self._users.items() if user.asked_at < self._clock() - IDLE_S]
+        while self._held() + wanted > self._most and idle:
+            del self._users[idle.pop(0)]
+        return self._held() + wanted <= self._most
+
+
+def _texts(value: object) -> tuple[object, ...]:
+    """Which texts a condition allows; none if it is not on a text."""
+    values = value if isinstance(value, tuple) else (value,)
+    return values if isinstance(values[0], str) else ()
+
+
+def _unit(vector: Vectors) -> Vectors:
+    length = np.sqrt(vector @ vector)
+    return vector / length if length else vector
