@@ -1,22 +1,112 @@
-"""Sinks of alerts, constructed from settings, each told of what the policy's routes let through."""
+"""Sinks of alerts, constructed from settings, each told of what the policy's routes let through.
 
+Alerts to any HTTP receiver, signed as Standard Webhooks say (standardwebhooks.com, version 1).
+"""
+
+import base64
+import binascii
+import hmac
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from hashlib import sha256
+
+from msgspec import Struct
 
 from models.errors import ConfigurationError
 from models.events import AlertChanged
 from models.policy import NotifyPolicy
-from streams.notify import alertmanager, pagerduty, slack
-from streams.notify.alertmanager import HOLD, AlertmanagerSink
+from models.risk.telling import ToldAlert
+from models.wire.envelope import schema_of
 from streams.notify.delivery import Poster
-from streams.notify.forms import FormSink, teller
+from streams.notify.forms import (
+    ALERTMANAGER_PATH,
+    HOLD,
+    PAGERDUTY_PATH,
+    SLACK_PATH,
+    FormSink,
+    SlackSink,
+    Tell,
+    oncall_form,
+    pagerduty_form,
+    postable,
+    teams_form,
+    teller,
+)
 from streams.notify.mail import MailSink
-from streams.notify.oncall import oncall_form
-from streams.notify.slack import SlackSink
-from streams.notify.teams import teams_form
-from streams.notify.webhook import WebhookSink, secret_bytes
 from streams.ports import NO_TRACE_IDS, AlertSink
 from streams.settings import Settings
+
+_SECRET_PREFIX = "whsec_"  # noqa: S105 - a prefix, no secret
+_MIN_SECRET_BYTES, _MAX_SECRET_BYTES = 24, 64
+
+
+class WebhookBody(Struct, frozen=True, omit_defaults=True):
+    """The payload the specification recommends: type, time and data.
+
+    The data is the whole change: probability and threshold, every contribution with its counterfactual, each turn's
+    share, and by which model and policy. It names turns and holds no text of one. `told` is what a person needs of it:
+    one sentence, the link, the next step and the grounds in words. `trace_id` is that of the producer's
+    trace (W3C Trace Context) which the turn that caused it is of, and absent where it is of none.
+    """
+
+    type: str
+    timestamp: datetime
+    data: AlertChanged
+    told: ToldAlert
+    trace_id: str | None = None
+
+
+def secret_bytes(secret: str) -> bytes:
+    """Key of a `whsec_…` secret.
+
+    Raises:
+        ConfigurationError: It is no such secret.
+    """
+    try:
+        key = base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
+    except binascii.Error:
+        key = b""
+    if not (secret.startswith(_SECRET_PREFIX) and _MIN_SECRET_BYTES <= len(key) <= _MAX_SECRET_BYTES):
+        raise ConfigurationError(
+            f"notify.webhook_secret must be `{_SECRET_PREFIX}` and {_MIN_SECRET_BYTES}-{_MAX_SECRET_BYTES} random "
+            'bytes in base64: `echo "whsec_$(openssl rand -base64 32)"` makes one'
+        )
+    return key
+
+
+def sign(key: bytes, message_id: str, sent_at: int, body: bytes) -> str:
+    """Signature header `v1,…`: HMAC-SHA256 over id, seconds since the epoch and body, joined by dots."""
+    signed = b".".join((message_id.encode(), str(sent_at).encode(), body))
+    return "v1," + base64.b64encode(hmac.digest(key, signed, sha256)).decode()
+
+
+class WebhookSink(FormSink):
+    """Posts as Standard Webhooks say, unsigned without a key; its `webhook-id` is the event's id."""
+
+    def __init__(
+        self,
+        poster: Poster,
+        key: bytes | None,
+        tell: Tell,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        super().__init__("webhook", poster, tell, _webhook_body)
+        self._key = key
+        self._clock = clock
+
+    async def _post(self, alert: AlertChanged, body: bytes) -> None:
+        sent_at = int(self._clock().timestamp())
+        headers = {"webhook-id": alert.id, "webhook-timestamp": str(sent_at)}
+        if self._key is not None:
+            headers["webhook-signature"] = sign(self._key, alert.id, sent_at, body)
+        await self._poster.post(body, headers)
+
+
+def _webhook_body(alert: AlertChanged, told: ToldAlert, trace_id: str | None) -> WebhookBody:
+    return WebhookBody(f"turntide.{schema_of(AlertChanged)}", alert.timestamp, alert, told, trace_id)
+
 
 NO_SINK = "no alert sink is configured: set TURNTIDE_NOTIFY__… for one (deploy/escalation.md has each sink's settings)"
 _MOST_TOLD = 10_000
@@ -79,19 +169,19 @@ def sinks_of(settings: Settings, policy: NotifyPolicy, *, hold: timedelta | None
     if notify.webhook_url is not None:
         secret = notify.webhook_secret
         key = None if secret is None else secret_bytes(secret.get_secret_value())
-        sinks.append(WebhookSink(Poster(WebhookSink.name, notify.webhook_url), key, tell))
+        sinks.append(WebhookSink(Poster("webhook", notify.webhook_url), key, tell))
     if notify.alertmanager_url is not None:
-        url = notify.alertmanager_url.rstrip("/") + alertmanager.API_PATH
-        sinks.append(AlertmanagerSink(Poster(AlertmanagerSink.name, url), tell, hold=hold or HOLD))
+        url = notify.alertmanager_url.rstrip("/") + ALERTMANAGER_PATH
+        sinks.append(FormSink("alertmanager", Poster("alertmanager", url), tell, partial(postable, hold=hold or HOLD)))
     if notify.slack_token is not None:
         if not notify.slack_channel:
             raise ConfigurationError("notify.slack_channel is not set: name the channel that the bot is a member of")
-        poster = Poster(SlackSink.name, notify.slack_url.rstrip("/") + slack.API_PATH)
+        poster = Poster("slack", notify.slack_url.rstrip("/") + SLACK_PATH)
         token = notify.slack_token.get_secret_value()
         sinks.append(SlackSink(poster, tell, token=token, channel=notify.slack_channel))
     if notify.pagerduty_key is not None:
-        form = pagerduty.pagerduty_form(notify.pagerduty_key.get_secret_value())
-        url = notify.pagerduty_url.rstrip("/") + pagerduty.API_PATH
+        form = pagerduty_form(notify.pagerduty_key.get_secret_value())
+        url = notify.pagerduty_url.rstrip("/") + PAGERDUTY_PATH
         sinks.append(FormSink("pagerduty", Poster("pagerduty", url), tell, form))
     if notify.oncall_url is not None:
         sinks.append(FormSink("oncall", Poster("oncall", notify.oncall_url.get_secret_value()), tell, oncall_form))

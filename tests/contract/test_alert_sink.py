@@ -26,15 +26,19 @@ from jobs.shared.broker_config import free_port
 from models.errors import StoreUnavailable
 from models.events import AlertChanged, AlertStatus
 from models.policy import NotifyPolicy
-from streams.notify.alertmanager import API_PATH, AlertmanagerSink
 from streams.notify.delivery import DeliveryRetry, Poster
-from streams.notify.forms import FormSink, teller
+from streams.notify.forms import (
+    ALERTMANAGER_PATH,
+    FormSink,
+    SlackSink,
+    oncall_form,
+    pagerduty_form,
+    postable,
+    teams_form,
+    teller,
+)
 from streams.notify.mail import MailSink
-from streams.notify.oncall import oncall_form
-from streams.notify.pagerduty import pagerduty_form
-from streams.notify.slack import SlackSink
-from streams.notify.teams import teams_form
-from streams.notify.webhook import WebhookSink
+from streams.notify.sinks import WebhookSink
 from streams.ports import AlertSink
 from streams.settings import NotifySettings
 from tests.support.http_server import Request, answering
@@ -158,7 +162,9 @@ def making(
         if name in FORMS:
             return FormSink(name, poster, TELL, FORMS[name])
         return (
-            WebhookSink(poster, KEY, TELL, clock=lambda: NOW) if name == "webhook" else AlertmanagerSink(poster, TELL)
+            WebhookSink(poster, KEY, TELL, clock=lambda: NOW)
+            if name == "webhook"
+            else FormSink(name, poster, TELL, postable)
         )
 
     return made
@@ -255,7 +261,7 @@ async def test_webhook_is_signed(receiver: Receiver) -> None:
 
 async def test_alertmanager_gets_its_api(receiver: Receiver) -> None:
     """The v2 path, camel-case names and RFC 3339 times."""
-    sink = AlertmanagerSink(Poster("alertmanager", receiver.url + API_PATH), TELL)
+    sink = FormSink("alertmanager", Poster("alertmanager", receiver.url + ALERTMANAGER_PATH), TELL, postable)
     await sink.deliver([alert(1, status=AlertStatus.RESOLVED, cause="resolved")])
     await sink.close()
     (request,) = receiver.received

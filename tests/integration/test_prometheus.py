@@ -18,9 +18,8 @@ from jobs.alerts.command import harmless_alert
 from models.events import AlertStatus, Severity
 from models.policy import NotifyPolicy
 from streams.http.health import serve
-from streams.notify.alertmanager import API_PATH, AlertmanagerSink
 from streams.notify.delivery import Poster
-from streams.notify.forms import teller
+from streams.notify.forms import ALERTMANAGER_PATH, FormSink, postable, teller
 from streams.observe.telemetry import Metrics
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.support import fault_driver
@@ -142,7 +141,9 @@ async def test_an_absent_role_explains_what_follows_from_it(told: Receiver, rout
 
 async def test_alerts_on_sessions_reach_their_own_receiver(told: Receiver, routing: str) -> None:
     """Turntide's sink on the real thing: raised, worse (the milder one ends), resolved; and never a page."""
-    sink = AlertmanagerSink(Poster("alertmanager", routing + API_PATH), teller(NotifyPolicy()))
+    sink = FormSink(
+        "alertmanager", Poster("alertmanager", routing + ALERTMANAGER_PATH), teller(NotifyPolicy()), postable
+    )
     raised = harmless_alert(datetime.now(UTC))
     worse = msgspec.structs.replace(
         raised, id="2", severity=Severity.CRITICAL, cause="worsened", timestamp=raised.timestamp + timedelta(seconds=1)

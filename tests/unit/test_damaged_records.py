@@ -31,8 +31,7 @@ from streams.archive.schema import SKIPPED, TABLES
 from streams.archive.writer import LakeWriter
 from streams.index.server import ServerStore
 from streams.inference.intake import decode, decode_commands
-from streams.notify.alertmanager import postable
-from streams.notify.forms import teller
+from streams.notify.forms import postable, teller
 from streams.observe.telemetry import metrics
 from streams.roles.index import IndexRole
 from streams.settings import load_settings

@@ -14,16 +14,19 @@ from models import events
 from models.errors import ConfigurationError
 from models.policy import NotifyPolicy, QuietHours, SinkRoute
 from models.risk.telling import sentence
-from streams.notify.alertmanager import HOLD, postable
 from streams.notify.delivery import Poster
-from streams.notify.forms import session_link, teller
+from streams.notify.forms import (
+    HOLD,
+    oncall_form,
+    pagerduty_form,
+    postable,
+    session_link,
+    slack_message,
+    teams_form,
+    teller,
+)
 from streams.notify.mail import mail_message
-from streams.notify.oncall import oncall_form
-from streams.notify.pagerduty import pagerduty_form
-from streams.notify.sinks import RoutedSink, sinks_of
-from streams.notify.slack import slack_message
-from streams.notify.teams import teams_form
-from streams.notify.webhook import WebhookSink, secret_bytes, sign
+from streams.notify.sinks import RoutedSink, WebhookSink, secret_bytes, sign, sinks_of
 from streams.settings import load_settings
 from tests.support.golden_text import assert_text
 
@@ -174,7 +177,7 @@ def test_each_sink_tells_the_same_sentence() -> None:
     words = TELL(told)
     forms = {
         "slack": slack_message(told, words, "C1", None),
-        "pagerduty": pagerduty_form("key-1")(told, words),
+        "pagerduty": pagerduty_form("key-1")(told, words, None),
         "oncall": oncall_form(told, words),
         "teams": teams_form(told, words),
     }
@@ -323,7 +326,8 @@ def test_an_alert_that_rests_pages_nobody(
     """Its incident is over until it wakes: one that is only acknowledged would not page again. Who has it is told."""
     told = alert(**changes)
     bodies = [
-        msgspec.json.decode(msgspec.json.encode(form(told, TELL(told)))) for form in (pagerduty_form("k"), oncall_form)
+        msgspec.json.decode(msgspec.json.encode(form(told, TELL(told), None)))
+        for form in (pagerduty_form("k"), oncall_form)
     ]
     posted = postable(told, TELL(told))[-1]
 
