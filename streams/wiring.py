@@ -316,7 +316,7 @@ async def _serving(settings: Settings, role: str) -> AsyncIterator[tuple[Embedde
     from streams.archive.history import ArchivedTurns  # noqa: PLC0415
     from streams.erase.record import KafkaEraseRequests  # noqa: PLC0415
     from streams.gateway.gateway import Gateway  # noqa: PLC0415
-    from streams.http.audit_log import KafkaAudit  # noqa: PLC0415
+    from streams.http.audit import KafkaAudit  # noqa: PLC0415
     from streams.roles.gateway import taking_turns  # noqa: PLC0415
 
     embedder, commands = embedder_of(settings), KafkaCommands(settings)
@@ -363,7 +363,7 @@ async def run_api(settings: Settings, stop: asyncio.Event) -> None:
 
 async def run_gateway(settings: Settings, stop: asyncio.Event) -> None:
     """Take turns over HTTP."""
-    from streams.http.audit_log import KafkaAudit  # noqa: PLC0415
+    from streams.http.audit import KafkaAudit  # noqa: PLC0415
     from streams.roles.gateway import GatewayRole  # noqa: PLC0415
 
     await GatewayRole(settings, policy_of(settings), KafkaAudit(settings)).run(stop)

@@ -22,7 +22,7 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 from jobs.operate.broker.local_kafka import LocalKafka, answers
 from jobs.operate.topics import apply_topics
-from jobs.shared import broker_config
+from jobs.shared import role_process
 from jobs.shared.role_process import environment_of, with_bytecode
 from streams.kafka.producer import Producer
 from streams.settings import Settings, load_settings
@@ -37,7 +37,7 @@ hypothesis.settings.load_profile("turntide")
 
 # Test processes draw ports before they are bound: each from its own.
 _PROCESS = int(os.environ.get("PYTEST_XDIST_WORKER", "gw-1").removeprefix("gw")) + 1
-broker_config.PORTS = broker_config.PORTS[_PROCESS::16]
+role_process.PORTS = role_process.PORTS[_PROCESS::16]
 
 # Test processes use all cores between them: a pool of threads in each spends its time waiting for the others.
 for _library in ("OMP", "OPENBLAS"):

@@ -10,8 +10,7 @@ from msgspec import to_builtins
 
 from jobs.alerts import labels as alert_labels
 from jobs.cli import examples, group
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import OutputFormat, OutputOption, Printer
 from jobs.shared.role_api import CommandContext, columns, role_command
 from jobs.shared.sending import send_to_turns
 from jobs.shared.session_app import SessionAppOption

@@ -2,13 +2,16 @@
 
 Two readings of a session that are far apart, and a probability at the threshold, are where the model knows least
 (sampling by disagreement and by uncertainty, Settles 2009); where both agree that all is calm a label says little.
+
+`turntide alerts triage`: who looks after alerts, until when they rest, which other they repeat, and notes.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,11 +20,12 @@ import msgspec
 import typer
 from msgspec import Struct
 
+from jobs.alerts.command import say
 from jobs.cli import with_examples
 from jobs.escalation.backtest.command import AppOption, SinceOption
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
-from models.errors import StoreUnavailable
+from jobs.shared.output import OutputFormat, OutputOption, Printer
+from models.errors import ConfigurationError, StoreUnavailable
+from models.events import AlertTriaged
 from models.events.ids import named_id
 from models.policy import ModePolicy
 from streams.settings import load_settings
@@ -194,7 +198,7 @@ def review(
     --export writes what is labelled as lines that `turntide lab train scorer --data` and `turntide alerts backtest
     --data` read. They hold what people said: an erasure does not reach them.
     """
-    from jobs.escalation.backtest.traffic import in_utc, require_folder
+    from jobs.escalation.backtest.judging import in_utc, require_folder
     from streams.archive.catalog import paths_of, reading
     from streams.notify.forms import link_to
     from streams.wiring import written_policy
@@ -234,3 +238,32 @@ def _write(file: Path, lines: Sequence[LabelledDialogue]) -> None:
         write_whole(file, b"".join(msgspec.json.encode(each) + b"\n" for each in lines))
     except OSError as error:
         raise StoreUnavailable(f"cannot write {file}: {error.strerror}") from None
+
+
+@with_examples(
+    "turntide alerts triage 1b4e28ba-… --assign anna --note 'asked the fraud desk' --by bob",
+    "turntide alerts triage 1b4e28ba-… 6fa459ea-… --snooze 90 --by bob",
+    "turntide alerts triage 6fa459ea-… --repeats 1b4e28ba-… --by bob",
+)
+def triage(
+    alert_ids: Annotated[list[str], typer.Argument(help="Ids of alerts, as `list` shows them.")],
+    *,
+    assign: Annotated[str | None, typer.Option(help="Who looks after them; '' for nobody.")] = None,
+    snooze: Annotated[
+        float | None, typer.Option(min=0, help="Minutes for which they are not told again; 0: they are told now.")
+    ] = None,
+    repeats: Annotated[str | None, typer.Option(help="Alert of their app that they repeat; '' for none.")] = None,
+    note: Annotated[str, typer.Option(help="Remark; also of alerts that are resolved.")] = "",
+    by: Annotated[str, typer.Option(help="Who says so.")] = "",
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Assign alerts, snooze them, mark them as repeating another one, or add a note.
+
+    A snoozed alert is told again when its time is over or it grows worse, a repeating one when it becomes critical.
+    """
+    if not note and {assign, snooze, repeats} == {None}:
+        raise ConfigurationError("nothing is said of the alerts: give --assign, --snooze, --repeats or --note")
+    until = None if snooze is None else datetime.now(UTC) + timedelta(minutes=snooze)
+    news = {"assignee": assign, "snoozed_until": until, "duplicate_of": repeats, "note": note, "by": by}
+    said = asyncio.run(say(load_settings(), alert_ids, AlertTriaged, **news))
+    Printer(output).rows("triaged", [{"alert_id": each.alert_id, "session_id": each.session_id} for each in said])

@@ -10,8 +10,7 @@ import msgspec
 import typer
 
 from jobs.cli import examples, group
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer, progress_bar
+from jobs.shared.output import OutputFormat, OutputOption, Printer, progress_bar
 from models.errors import ConfigurationError
 from streams.settings import load_settings
 

@@ -14,13 +14,12 @@ import msgspec
 import typer
 
 from jobs.cli import with_examples
-from jobs.shared.options import FilesOption, WithoutDamageOption
-from jobs.shared.output import OutputFormat, Printer, harmless
+from jobs.shared.output import FilesOption, OutputFormat, Printer, WithoutDamageOption, harmless
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.archive.catalog import METADATA, confine, literal, open_reader, paths_of
 from streams.archive.damage import explained
 from streams.archive.place import LakePaths
-from streams.archive.sealing import opened_value
+from streams.archive.rows import opened_value
 from streams.archive.views.definitions import VIEW_NAMES
 from streams.archive.views.published import leave_damage_out
 from streams.encryption.tokens import MARK

@@ -13,8 +13,7 @@ import typer
 from jobs.archive.dictionary import entries
 from jobs.archive.query import open_for, run
 from jobs.cli import with_examples
-from jobs.shared.options import FilesOption, OutputOption, WithoutDamageOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import FilesOption, OutputFormat, OutputOption, Printer, WithoutDamageOption
 from models.errors import TurntideError
 from streams.archive.catalog import paths_of
 from streams.settings import load_settings

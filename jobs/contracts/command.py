@@ -10,8 +10,7 @@ import typer
 from jobs.cli import examples, group
 from jobs.contracts.documents import documents
 from jobs.shared.generated_files import DirectoryOption, differing, write_files
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import OutputFormat, OutputOption, Printer
 from models.errors import ConfigurationError
 from streams.archive.views.published import VIEWS_VERSION, columns_of_views
 

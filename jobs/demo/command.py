@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli import examples
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import OutputFormat, OutputOption, Printer
 from models.errors import ConfigurationError
 
 _EXIT_UNEXPECTED = 1
@@ -55,7 +54,7 @@ def demo(
         return
     if output is OutputFormat.CSV:
         raise ConfigurationError("the demo prints a table or json: choose one of them for --output")
-    from jobs.demo.leftovers import new_folder
+    from jobs.demo.stage import new_folder
 
     folder = (data_dir or new_folder()).resolve()
     stage = Stage(output, view=view)
@@ -70,7 +69,7 @@ def demo(
 
 def _clean(data_dir: Path | None, printed: Printer) -> None:
     """Remove them; a folder of a demo that runs stays."""
-    from jobs.demo.leftovers import folders, remove, size_bytes
+    from jobs.demo.stage import folders, remove, size_bytes
 
     rows: list[dict[str, object]] = []
     for folder in [data_dir] if data_dir else folders():

@@ -24,10 +24,9 @@ from jobs.demo.asking import (
     purge,
 )
 from jobs.demo.conversations import load_play, schedule
-from jobs.demo.leftovers import held
 from jobs.demo.play import DemoState, Play
 from jobs.demo.questions import Questions, ask_archive, load_questions
-from jobs.demo.stage import COMPRESSED_CLOCK, Stage, told
+from jobs.demo.stage import COMPRESSED_CLOCK, Stage, held, told
 from jobs.demo.summary import DemoSummary, summarise, tidy_archive
 from jobs.demo.watch import watching
 from jobs.operate.broker.local_kafka import LocalKafka

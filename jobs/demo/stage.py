@@ -1,15 +1,23 @@
-"""Display of the demo: lines, on a terminal above its progress; one JSON object for programs."""
+"""Display of the demo: lines, on a terminal above its progress; one JSON object for programs.
+
+Folders of demos, with broker, archive and conversations: made in the temporary folder, removed by `--clean`.
+"""
 
 import asyncio
+import os
 import shlex
+import shutil
 import sys
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from filelock import FileLock, Timeout
 from rich import filesize
 from rich.console import Console, Group
 from rich.live import Live
@@ -18,18 +26,74 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from jobs.demo import leftovers
 from jobs.demo.play import DemoState
 from jobs.demo.questions import load_queries
 from jobs.demo.summary import DemoSummary
 from jobs.shared.output import OutputFormat
 from jobs.shared.role_process import called_as
+from models.errors import ConfigurationError
 from models.events import OutputEvent
 from models.retrieval.context import SUMMARY_CHARS
 from models.risk.telling import counterfactual
 from streams.http import pages
 from streams.settings import Settings
 from streams.settings.live import LIVE_PAGE
+
+_PREFIX = "turntide-demo-"
+_BLOCK_BYTES = 512
+_LOCK, _POLICY = "demo.lock", "policy.toml"
+
+
+def new_folder() -> Path:
+    """A new folder of a demo, open to this user alone."""
+    return Path(tempfile.mkdtemp(prefix=_PREFIX))
+
+
+def folders() -> list[Path]:
+    """Folders that demos of this user made in the temporary folder, running ones among them."""
+    found = Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")
+    mine = (each for each in found if each.is_dir() and not each.is_symlink() and each.stat().st_uid == os.getuid())
+    return sorted(mine)
+
+
+def is_temporary(folder: Path) -> bool:
+    """Check that `--clean` finds the folder by itself."""
+    return folder.resolve() in [each.resolve() for each in folders()]
+
+
+def size_bytes(folder: Path) -> int:
+    """Bytes that its files take on the disk: Kafka's indexes are holes for the most part."""
+    found = (file.stat(follow_symlinks=False) for file in folder.rglob("*") if file.is_file())
+    return sum(min(each.st_size, _BLOCK_BYTES * each.st_blocks) for each in found)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold a folder while its demo runs: it is not removed meanwhile."""
+    with FileLock(folder / _LOCK, timeout=0):
+        yield
+
+
+def remove(folder: Path) -> bool:
+    """Remove what a demo left; False where one runs there.
+
+    Raises:
+        ConfigurationError: It is no folder of a demo.
+    """
+    from jobs.operate.broker.local_kafka import broker_record
+
+    if not folder.is_dir() or (any(folder.iterdir()) and not (folder / _POLICY).is_file()):
+        raise ConfigurationError(f"{folder} is no folder of a demo: nothing is removed")
+    record = broker_record(folder / "kafka")
+    if record is not None and record.process():  # an earlier release holds no lock
+        return False
+    try:
+        with held(folder):
+            shutil.rmtree(folder)
+    except Timeout:
+        return False
+    return True
+
 
 COMPRESSED_CLOCK = "compressed clock for topics: a minute counts as a day, and above 10 topics, not 20, they decay"
 """What somebody who watches has to know of the demo's policy (`policy.toml`)."""
@@ -163,7 +227,7 @@ def further(summary: DemoSummary) -> dict[str, str]:
     folder, user = shlex.quote(summary.data_dir), summary.answers.recalled[0].user_id
     session = (summary.alerts_raised or summary.alerts_expected)[0]
     place = Path(summary.data_dir)
-    size = filesize.decimal(leftovers.size_bytes(place))
+    size = filesize.decimal(size_bytes(place))
     asked = {
         f"{what.format(session=session, user=user)}:": f'{called_as()} query "{sql.format(session=session, user=user)}"'
         for what, sql in load_queries().further.items()
@@ -179,7 +243,7 @@ def further(summary: DemoSummary) -> dict[str, str]:
 
 def clean_command(folder: Path) -> str:
     """The command that removes a demo's folder."""
-    named = "" if leftovers.is_temporary(folder) else f" --data-dir {shlex.quote(str(folder))}"
+    named = "" if is_temporary(folder) else f" --data-dir {shlex.quote(str(folder))}"
     return f"{called_as()} demo --clean{named}"
 
 

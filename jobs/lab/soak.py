@@ -20,8 +20,7 @@ from jobs.cli import with_examples
 from jobs.lab.chaos.driver import EVENT_TIME_PER_TIME, send_load
 from jobs.lab.chaos.supervisor import ROLES, own_cluster, supervised
 from jobs.lab.chaos.traffic import traffic
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer, Progress, progress_bar
+from jobs.shared.output import OutputFormat, OutputOption, Printer, Progress, progress_bar
 from jobs.shared.role_process import RoleFailed
 
 MOST_POINTS = 600

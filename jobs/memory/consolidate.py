@@ -9,8 +9,7 @@ import typer
 
 from jobs.cli import with_examples
 from jobs.shared import role_api as roles
-from jobs.shared.options import TOKEN_VARIABLE, OutputOption, TokenOption, UrlOption
-from jobs.shared.output import OutputFormat, Printer, status_line
+from jobs.shared.output import TOKEN_VARIABLE, OutputFormat, OutputOption, Printer, TokenOption, UrlOption, status_line
 from jobs.shared.role_api import EXIT_PENDING, RoleApi
 from models.errors import ConfigurationError
 from streams.settings import load_settings

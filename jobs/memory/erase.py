@@ -11,8 +11,7 @@ import msgspec
 import typer
 
 from jobs.cli import with_examples
-from jobs.shared.options import OutputOption, YesOption
-from jobs.shared.output import OutputFormat, Printer, status_line
+from jobs.shared.output import OutputFormat, OutputOption, Printer, YesOption, status_line
 from jobs.shared.role_groups import RoleGroup, role_groups
 from jobs.shared.session_app import session_meant
 from models.errors import ConfigurationError

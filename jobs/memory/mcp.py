@@ -9,7 +9,7 @@ import httpx
 import msgspec
 
 from jobs.cli import with_examples
-from jobs.shared.options import TOKEN_VARIABLE, TokenOption, UrlOption
+from jobs.shared.output import TOKEN_VARIABLE, TokenOption, UrlOption
 from jobs.shared.role_api import connection
 from models.errors import StoreUnavailable
 from streams.api.listed import LISTINGS

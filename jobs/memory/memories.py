@@ -13,8 +13,16 @@ import typer
 from jobs.cli import group, with_examples
 from jobs.memory.project_asking import save
 from jobs.shared import role_api as roles
-from jobs.shared.options import TOKEN_VARIABLE, AppArgument, OutputOption, TokenOption, UrlOption, YesOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import (
+    TOKEN_VARIABLE,
+    AppArgument,
+    OutputFormat,
+    OutputOption,
+    Printer,
+    TokenOption,
+    UrlOption,
+    YesOption,
+)
 from jobs.shared.role_api import CommandContext, RoleApi, role_command
 from models.errors import ConfigurationError
 

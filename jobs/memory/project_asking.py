@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from jobs.cli import group
-from jobs.shared.options import AppArgument, ProjectArgument
+from jobs.shared.output import AppArgument, ProjectArgument
 from jobs.shared.role_api import role_command
 from models.errors import ConfigurationError
 from streams.embedded.project_folder import replace_file

@@ -10,8 +10,7 @@ import msgspec
 import typer
 
 from jobs.cli import examples, group
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import OutputFormat, OutputOption, Printer
 from jobs.shared.session_app import SessionAppOption, session_meant
 from models.errors import ConfigurationError
 from models.events import RestoredMessage, SessionName, TopicRestored

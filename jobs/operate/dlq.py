@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli import examples, group
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import OutputFormat, OutputOption, Printer
 from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError
 from models.events import DeadLetter

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from jobs.cli import examples, group
-from jobs.shared.options import OutputOption, YesOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import OutputFormat, OutputOption, Printer, YesOption
 from models.errors import ConfigurationError
 from streams.encryption.keyring import ErasedKey, Keyring, WrappedKey, keyring_of
 from streams.encryption.wrapping import wrapper_of

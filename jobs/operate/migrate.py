@@ -17,8 +17,7 @@ from jobs.cli import with_examples
 from jobs.operate.doctor.scoring import check_policy, check_scorer, check_vectors
 from jobs.operate.doctor.verdict import Status, Verdict, guarded
 from jobs.operate.topics import apply_topics, differences
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer, progress_bar
+from jobs.shared.output import OutputFormat, OutputOption, Printer, progress_bar
 from jobs.shared.topic_drift import DriftKind, TopicDrift, refused
 from models.errors import ConfigurationError
 from models.partition.commands import FOLDS

@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from jobs.cli import with_examples
 from jobs.shared.log_read import log_extent
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer, status_line
+from jobs.shared.output import OutputFormat, OutputOption, Printer, status_line
 from jobs.shared.role_groups import commit_offsets, require_empty
 from models.entities import REGISTRY
 from models.errors import ConfigurationError

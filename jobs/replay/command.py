@@ -15,8 +15,7 @@ from jobs.cli import examples
 from jobs.replay.alert import AlertCompared, replay_alert
 from jobs.replay.comparison import settle
 from jobs.shared.log_read import log_extent
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer, progress_bar
+from jobs.shared.output import OutputFormat, OutputOption, Printer, progress_bar
 from models.errors import ConfigurationError
 from models.events import SessionName
 from models.events.topics import TURNS

@@ -2,6 +2,8 @@
 
 Results go to standard output, everything said beside them to standard error, so that a pipe gets the result alone.
 Control characters of what conversations contain are shown, not sent: a turn must not steer somebody's terminal.
+
+Options that several commands share, each declared once.
 """
 
 import base64
@@ -12,9 +14,10 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from itertools import chain, pairwise
-from typing import Any, TextIO
+from typing import Annotated, Any, TextIO
 
 import msgspec
+import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -224,3 +227,22 @@ def _cell(value: Any) -> str:
     if isinstance(value, Mapping | list | tuple):
         return _encode(value)
     return str(value)
+
+
+OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+UrlOption = Annotated[
+    str | None, typer.Option("--url", help="Where the index or api role answers; none: as the settings say.")
+]
+TokenOption = Annotated[
+    str, typer.Option("--token-env", help="Environment variable with a token of http.tokens; may be unset.")
+]
+TOKEN_VARIABLE = "TURNTIDE_TOKEN"  # noqa: S105 - the name of a variable
+AppArgument = Annotated[str, typer.Argument(metavar="APP", help="Id of the app.")]
+ProjectArgument = Annotated[str, typer.Argument(metavar="PROJECT", help="Id of the project.")]
+WithoutDamageOption = Annotated[
+    bool, typer.Option("--without-damage", help="Leave out the days whose files are damaged.")
+]
+FilesOption = Annotated[
+    bool, typer.Option("--files", help="Let statements read and write other files than the archive's.")
+]

@@ -19,8 +19,7 @@ import msgspec
 import typer
 
 from jobs.cli import examples
-from jobs.shared.options import TOKEN_VARIABLE, OutputOption, TokenOption, UrlOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import TOKEN_VARIABLE, OutputFormat, OutputOption, Printer, TokenOption, UrlOption
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from streams.http.problems import ProblemDetails
 from streams.settings import load_settings
@@ -109,7 +108,7 @@ def operations() -> Mapping[str, Route]:
     """Routes that commands ask, by their ids; importing what declares them takes a while."""
     from streams.api.apps.routes import AppMemoryAdmin
     from streams.api.apps.statistics import AppStatistics
-    from streams.api.live.searches import SearchRoutes
+    from streams.api.live.routes import SearchRoutes
     from streams.api.live.timeline import TimelineReader
     from streams.api.projects.commands import ProjectCommandRoutes
     from streams.api.projects.items import ProjectItems

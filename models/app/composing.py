@@ -7,10 +7,9 @@ from msgspec import Struct
 
 from models.events.app import ConversationEnded, NotableKind, NotableSentence
 from models.events.base import Role
-from models.language.contradiction import conflicts, sentences_of
+from models.language.contradiction import conflicts, is_revision, revised, sentences_of
 from models.language.days import names_a_day
 from models.language.likeness import adds_nothing, content_words
-from models.language.matters import is_revision, revised
 from models.language.notable import DONE, clipped, corrects, is_barred, use_of
 from models.language.retelling import retold
 from models.policy.app import AppPolicy

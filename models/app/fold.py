@@ -18,10 +18,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from models.app.memory import KeptMemory, paragraph, tags_of
 from models.app.memory_set import MemorySet
 from models.app.outputs import AppEmission
-from models.app.state import SpaceState
+from models.app.state import KeptMemory, SpaceState, paragraph, tags_of
 from models.app.work import Worker
 from models.events.app import (
     AdminCommand,

@@ -8,15 +8,13 @@ from datetime import datetime
 
 import msgspec
 
-from models.app.memory import KeptMemory, facts_to_keep
 from models.app.outputs import AppEmission, Made
 from models.app.rules import MemorySubject, merged_into
-from models.app.state import SpaceState
+from models.app.state import KeptMemory, SpaceState, facts_to_keep
 from models.errors import NotCompacted
 from models.events.app import MemoryCause, MemoryToKeep, NotableKind
-from models.language.contradiction import Facts, conflicts, sentences_of
+from models.language.contradiction import Facts, conflicts, outdates, sentences_of
 from models.language.likeness import topics_in
-from models.language.matters import outdates
 from models.policy.app import AppPolicy
 from models.state.seen import MOST_SHORT_IDS, SHORT_ID, short_id
 

@@ -7,9 +7,8 @@ from typing import Literal
 from msgspec import Struct
 
 from models.app.energy import level_units
-from models.app.memory import KeptMemory
 from models.app.rules import CompactionDecision
-from models.app.state import SpaceState
+from models.app.state import KeptMemory, SpaceState
 from models.events.app import (
     AdminCommand,
     AppMemoriesChanged,

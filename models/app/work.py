@@ -12,11 +12,10 @@ import msgspec
 from models.app.composing import Draft, compose
 from models.app.energy import Work as Kind
 from models.app.energy import charge, cost_units, may_begin
-from models.app.memory import KeptMemory, paragraph, tags_of
 from models.app.memory_set import MemorySet
 from models.app.outputs import AppEmission, Made
 from models.app.rules import CompactionDecision, decide, oldest, refusal
-from models.app.state import SpaceState, UnansweredRequest
+from models.app.state import KeptMemory, SpaceState, UnansweredRequest, paragraph, tags_of
 from models.app.worth import is_of_use
 from models.events.app import CompactionDecided, ConversationEnded, MemoryProposed
 from models.events.base import NAME_CHARS

@@ -26,7 +26,7 @@ from models.events.project_items import SUPERSEDES, EpisodeKind, MemoryType, Pro
 from models.language.narrative_sentences import NarrativeSentence, own_sentences, tellings, valence
 from models.language.notable import clipped
 from models.policy.project import NarrativePolicy
-from models.text.keywords import topic_names
+from models.text.summary import topic_names
 from models.text.tables import PatternTables
 from models.text.words import estimate_tokens, fold_text, word_set, words_of
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from models.events.base import Role
 from models.events.project_items import EpisodeKind
-from models.language.facts.attribution import own_words, plain
+from models.language.facts.statements import own_words, plain
 from models.language.retelling import led_off
 from models.text.features import QUESTION_OPENING
 from models.text.summary import SENTENCE, ends_of

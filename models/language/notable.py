@@ -17,7 +17,7 @@ import msgspec
 
 from models.events.app import NotableKind, NotableSentence
 from models.events.base import Role
-from models.language.facts.attribution import own_words, plain
+from models.language.facts.statements import own_words, plain
 from models.language.retelling import is_order, led_off
 from models.policy.app import AppPolicy
 from models.state.buffer import BufferedTurn

@@ -1,4 +1,15 @@
-"""Work on a project while one event is folded: episodes (rules: `project.narrative`) and the erasing of sessions."""
+"""Work on a project while one event is folded: episodes (rules: `project.narrative`) and the erasing of sessions.
+
+Learning from what is said: memories at once, or facts that wait to be surer (project memory, Fact Lifecycle).
+
+| confidence | then |
+|---|---|
+| from `promote_from` | a memory; one that is known is strengthened |
+| from `pending_from` | pending; said again it grows surer, `1 − (1 − a)(1 − b)`, and is promoted once sure enough |
+| less | nothing |
+
+What is a memory already is never pending besides.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
@@ -6,17 +17,215 @@ from functools import partial
 
 import msgspec
 
-from models.events import ItemCause, ProjectTurnAdded
+from models.events import (
+    ItemCause,
+    MemorySource,
+    PendingFact,
+    ProjectTurnAdded,
+    Role,
+    StatementsRead,
+    StatementsRequested,
+)
+from models.events.ids import sortable_id
+from models.events.project import MOST_SENTENCES, CommandOutcome
 from models.events.project_items import ProjectEpisode
+from models.language.contradiction import is_revision, revised
 from models.language.narrative_detection import ConversationTurn, detect
+from models.language.statements.extraction import SEED_DECISION, ExtractedStatement, extract, stated, unread
+from models.language.statements.spoken import sentences_of
 from models.policy import Policy
-from models.project.kept_memories import read_again
-from models.project.learning import Learning
+from models.project.kept_memories import New, canonical, holder_of, read_again
+from models.project.long_term import LongTerm
 from models.project.narrative import merge_overlapping, take
-from models.project.outputs import ProjectEmission
-from models.project.short_term import ConversationState, RecentMessage
+from models.project.outputs import ProjectEmission, said_first
+from models.project.shards import PENDING, KeptFact, StoredMemory, suffix_of
+from models.project.short_term import ConversationState, RecentMessage, cut_short
 from models.project.state import EPISODE, ProjectState
 from models.project.talk import ProjectTalk
+from models.state.entity import same_fields
+
+_SURE = 1.0
+"""Of what somebody promoted."""
+
+
+class Learning:
+    """Memories and pending facts of a project, while one event is folded."""
+
+    def __init__(self, state: ProjectState, emission: ProjectEmission, policy: Policy) -> None:
+        self._state = state
+        self._emission = emission
+        self._policy = policy.projects.long_term
+        self.long_term = LongTerm(state.memories, self._emit, state.key, self._policy, emission.now)
+
+    def _emit(self, kept: StoredMemory, cause: ItemCause, gone: bool) -> None:
+        if gone:
+            self._emission.gone("memory", kept.slot, kept.memory.id, cause, said_first(kept.memory))
+        else:
+            self._emission.item(kept.memory, kept.slot, cause)
+
+    def read(self, turn: ProjectTurnAdded, content: str, context: str) -> list[str]:
+        """Learn from a message; gives the ids of memories that it made or strengthened.
+
+        Args:
+            turn: Where it was said.
+            content: As it is kept.
+            context: The message before it.
+        """
+        revisions = self._revisions(turn, content)
+        found = extract(content, turn.role, context=context)
+        if self._policy.ask and turn.role is Role.USER and (sentences := unread(content, context=context)):
+            common = self._emission.common("statements_requested", turn.session_id, turn.user_id)
+            asked = StatementsRequested(
+                **common, project_id=turn.project_id, turn=turn.turn, sentences=sentences[:MOST_SENTENCES]
+            )
+            self._emission.outputs.append(asked)
+        return self._learn_all(
+            [*revisions, *(each for each in found if not (revisions and is_revision(each.content)))],
+            _source(turn, turn.role),
+        )
+
+    def read_second(self, answer: StatementsRead) -> list[str]:
+        """Learn what a second reader found in a user's message; gives the ids as `read` does."""
+        found = [stated(each.content, each.memory_type, each.confidence) for each in answer.statements]
+        return self._learn_all(found, _source(answer, Role.USER))
+
+    def _learn_all(self, found: Iterable[ExtractedStatement], source: MemorySource) -> list[str]:
+        said: dict[str, None] = {}
+        for each in found:
+            if not self._state.is_full and (memory_id := self._learn(each, source)):
+                said[memory_id] = None
+        return list(said)
+
+    def _revisions(self, turn: ProjectTurnAdded, content: str) -> list[ExtractedStatement]:
+        """What a bare "change of plan, February 14 instead" says: the last statement of such a value, with this one."""
+        talk = self._state.conversation(turn.session_id)
+        said = [each for each in sentences_of(content) if is_revision(each)] if turn.role is Role.USER else []
+        if not said or talk is None:
+            return []
+        named = (self._state.memories.get(each) for each in reversed(talk.head.conversation.active_facts))
+        known = [kept.memory for kept in named if kept is not None]
+        found = []
+        for sentence in said:
+            for memory in known:
+                if now := revised(memory.content, sentence):
+                    fields = same_fields(memory, ExtractedStatement, "content", "confidence")
+                    found.append(ExtractedStatement(**fields, content=now, confidence=SEED_DECISION))
+                    break
+        return found
+
+    def _learn(self, found: ExtractedStatement, source: MemorySource) -> str:
+        """The memory that it made or strengthened, if any."""
+        found = msgspec.structs.replace(
+            found, content=_cut(found.content, self._policy.content_chars), tags=found.tags[: self._policy.tags]
+        )
+        if not found.content:
+            return ""
+        if found.confidence >= self._policy.promote_from:
+            pending = self._pending_like(found, self._name(found, source))
+            if pending is not None:
+                self.drop(pending.fact.id, "promoted")
+            return self.long_term.add(_new(found, source, found.confidence))[0]
+        if found.confidence >= self._policy.pending_from:
+            return self._wait(found, source)
+        return ""
+
+    def accessed(self, counts: Mapping[str, int], at: datetime) -> bool:
+        """Readers retrieved memories; False if more is left than one write takes: the head says how far it is."""
+        head = self._state.head
+        for memory_id in sorted(memory_id for memory_id in counts if memory_id > head.accessed):
+            if self._state.is_full:
+                return False
+            self.long_term.accessed(memory_id, counts[memory_id], at)
+            head.accessed = memory_id
+        head.accessed = ""
+        return True
+
+    # --- pending facts
+
+    def _wait(self, found: ExtractedStatement, source: MemorySource) -> str:
+        named = self._name(found, source)
+        known = self._pending_like(found, named)
+        if known is None:
+            if not self.long_term.knows(_new(found, source, found.confidence)):
+                fields = same_fields(found, PendingFact)
+                fact = PendingFact(**fields, id=named, source=source, extracted_at=self._emission.now)
+                self._keep(fact, "created")
+                self._let_weakest_go()
+            return ""
+        if known.fact.source == source:
+            return ""  # an answer that comes again is not said again
+        sure = 1.0 - (1.0 - known.fact.confidence) * (1.0 - found.confidence)
+        if sure < self._policy.promote_from:
+            self._keep(msgspec.structs.replace(known.fact, confidence=sure), "said_again")
+            return ""
+        self.drop(known.fact.id, "promoted")
+        self.long_term.add(_new(known.fact, known.fact.source, known.fact.confidence))
+        return self.long_term.add(_new(found, source, found.confidence))[0]
+
+    def _name(self, found: ExtractedStatement, source: MemorySource) -> str:
+        """Id of what is pending: of the same content, type and holder it ends the same."""
+        whose = holder_of(found.type, source.user_id)
+        parts = [found.type.value, canonical(found.content), *([whose] if whose else [])]
+        return sortable_id(source.said_at, self._state.key, PENDING, *parts)
+
+    def _pending_like(self, found: ExtractedStatement, named: str) -> KeptFact | None:
+        said, alike = (found.type, canonical(found.content)), self._state.pending.alike(suffix_of(named))
+        return next((each for each in alike if (each.fact.type, canonical(each.fact.content)) == said), None)
+
+    def _keep(self, fact: PendingFact, cause: ItemCause) -> None:
+        self._state.head.pending += self._state.pending.get(fact.id) is None
+        kept = self._state.pending.put(fact)
+        self._emission.item(fact, kept.slot, cause)
+
+    def _let_weakest_go(self) -> None:
+        while self._state.head.pending > self._policy.pending:
+            weakest = self._state.pending.weakest()
+            assert weakest is not None, "they are counted"  # noqa: S101
+            self.drop(weakest, "displaced")
+
+    def put_back(self, fact: PendingFact) -> bool:
+        """Take a pending fact of an import; False where there is no room for another one."""
+        if self._state.pending.get(fact.id) is None and self._state.head.pending >= self._policy.pending:
+            return False
+        self._keep(fact, "imported")
+        return True
+
+    def promote(self, fact: PendingFact) -> tuple[str, CommandOutcome]:
+        """Promote a pending fact by hand; gives the memory's id and the outcome."""
+        memory_id, outcome = self.long_term.add(_new(fact, fact.source, _SURE))
+        if memory_id:
+            self.drop(fact.id, "promoted")
+        return memory_id, outcome
+
+    def drop(self, pending_id: str, cause: ItemCause) -> None:
+        """A pending fact goes."""
+        gone = self._state.pending.drop(pending_id)
+        if gone is not None:
+            self._state.head.pending -= 1
+            self._emission.gone(PENDING, gone.slot, pending_id, cause, said_first(gone.fact))
+
+
+def _source(said: ProjectTurnAdded | StatementsRead, role: Role) -> MemorySource:
+    return MemorySource(
+        conversation_id=said.session_id,
+        turn=said.turn,
+        role=role.value,
+        user_id=said.user_id,
+        said_at=said.timestamp,
+    )
+
+
+def _new(said: ExtractedStatement | PendingFact, source: MemorySource, confidence: float) -> New:
+    same = same_fields(said, New, "confidence", "source")
+    return New(**same, confidence=confidence, source=source, valid_from=source.said_at)
+
+
+def _cut(content: str, most_chars: int) -> str:
+    """Cut at a word."""
+    content = content.strip()
+    if len(content) <= most_chars:
+        return content
+    return content[:most_chars].rpartition(" ")[0].rstrip() or cut_short(content, most_chars)
 
 
 class EpisodeFold:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from models.events import AnyTurn
 from models.text.features import Words, probes_limits, rewrites_rules, supposes
-from models.text.known_words import LEXICON
+from models.text.respelling import LEXICON
 from models.text.tables import PatternTables
 from models.text.words import fold_text, words_of
 

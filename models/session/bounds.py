@@ -28,8 +28,8 @@ from models.policy import Policy
 from models.risk.sequence.signals import SIGNAL_NAMES
 from models.session.messages import PART_BYTES
 from models.session.state import Open, SessionState
+from models.state.buffer import PREFIX as TRANSCRIPT_PARTS
 from models.state.entity import record_bytes
-from models.state.transcript import PREFIX as TRANSCRIPT_PARTS
 from models.text.words import utf8_bytes
 
 KIB = 1024

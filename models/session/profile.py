@@ -20,7 +20,7 @@ from models.risk.detectors import COUNTED, measure_patterns, observe_turn
 from models.risk.signals import SignalCombination, combine, fit_slope
 from models.session.state import Open, SessionState
 from models.text.features import Features, detect_features
-from models.text.keywords import count_topics, topics_of
+from models.text.summary import count_topics, topics_of
 from models.text.words import fold_text, words_of
 
 _SEEN_BITS = 64

@@ -19,7 +19,7 @@ from models.session.profile import RiskMeasures, TurnFindings, insert_risk, meas
 from models.session.state import Open, SessionState
 from models.state.vectors import TurnMark, quantise
 from models.text.features import is_refusal
-from models.text.keywords import distinct_topics
+from models.text.summary import distinct_topics
 from models.wire.arrival import SessionInput
 
 _UPSTREAM = "upstream"

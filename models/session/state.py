@@ -39,10 +39,9 @@ from models.session.messages import PREFIX as MESSAGE_PARTS
 from models.session.segments import KeptSegment, PastSegments, SegmentRef, WorkingMemory
 from models.session.topics.conversation_topics import ConversationTopics
 from models.session.topics.state import PREFIX as TOPIC_PARTS
-from models.state.buffer import BufferedTurn, TurnBuffer
+from models.state.buffer import BufferedTurn, ExactTurns, TurnBuffer
 from models.state.entity import HEAD, StateLayout, encode
 from models.state.parts import Parts
-from models.state.transcript import ExactTurns
 from models.state.vectors import VectorRing
 from models.text.language import ENGLISH
 from models.text.summary import Said

@@ -10,8 +10,8 @@ from functools import cache
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from models.text.disguise import unmask
-from models.text.keywords import STOP_WORDS
-from models.text.known_words import ENGLISH_WORDS, OTHER_WORDS
+from models.text.respelling import ENGLISH_WORDS, OTHER_WORDS
+from models.text.summary import STOP_WORDS
 from models.text.tables import PatternTables
 from models.text.words import capped, fold_text, word_set, words_of
 

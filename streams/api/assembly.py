@@ -17,7 +17,7 @@ from streams.api.apps.statistics import AppStatistics
 from streams.api.commands import CommandSender, EventWriter, SpaceCommands, project_commands, user_commands
 from streams.api.erase.routes import Erasures
 from streams.api.listed import LISTINGS
-from streams.api.live.searches import SearchRoutes
+from streams.api.live.routes import SearchRoutes
 from streams.api.live.service import LivePage
 from streams.api.mcp.endpoint import McpEndpoint
 from streams.api.projects.accesses import AccessRecorder
@@ -34,7 +34,7 @@ from streams.archive.history import ArchivedTurns
 from streams.erase.record import KafkaEraseRequests
 from streams.gateway.gateway import Gateway
 from streams.http.answering import ServedRoute, served_routes
-from streams.http.audit_log import BatchedAudit
+from streams.http.audit import BatchedAudit
 from streams.http.health import Endpoint
 from streams.http.security import asking, is_loopback
 from streams.index.app_memory import AppMemoryIndex

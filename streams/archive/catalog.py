@@ -28,7 +28,7 @@ from streams.archive.extensions import connected, literal
 from streams.archive.place import LAKE, METADATA, LakePaths, paths_of
 from streams.archive.postgres import SECRET
 from streams.archive.views.published import lacking
-from streams.observe.memory_limit import memory_limit_bytes
+from streams.observe.telemetry import memory_limit_bytes
 
 __all__ = ["LAKE", "METADATA", "LakePaths", "literal", "paths_of"]  # that stand elsewhere
 

@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from models.events import AlertChanged, Control, InputEvent, Role, SessionName, Turn
 from models.wire.envelope import tag_of
+from streams.archive.rows import ERASED, opened_value
 from streams.archive.schema import QUERIES, RAW, TABLE_OF, TABLES
-from streams.archive.sealing import ERASED, opened_value
 from streams.archive.views.definitions import ONCE
 from streams.kafka.records import record_of_input
 

@@ -28,8 +28,7 @@ from models.errors import InvalidRecord
 from models.events import Control, Turn, TurnNumbered, UnnumberedTurn
 from models.events.topics import COMMANDS, TURNS, Topic
 from models.policy import IntakePolicy
-from models.wire.batch_codec import plain_turns
-from models.wire.codec import decode_command, decode_input, decode_output
+from models.wire.codec import decode_command, decode_input, decode_output, plain_turns
 from streams.archive.rows import Landed, Rows
 from streams.archive.schema import ERASED, FORGETTING, TABLE_OF, TABLES, UNNUMBERED, Skipped
 from streams.kafka.records import appended_at, appended_ms, uncollected
@@ -95,7 +94,7 @@ def _decoded(topic: Topic, records: Sequence[ConsumerRecord], intake: IntakePoli
 def _take(landing: Landing, topic: Topic, events: Sequence[Struct], records: Sequence[ConsumerRecord]) -> None:
     if not events:
         return
-    # Turns are of a class of their own here (`models.wire.batch_codec`).
+    # Turns are of a class of their own here (`models.wire.codec`).
     names = [_TURNS_TABLE] if topic is TURNS else [TABLE_OF[kind].name for kind in dict.fromkeys(map(type, events))]
     for name in dict.fromkeys(names):
         if len(names) == 1:

@@ -17,7 +17,7 @@ from streams.archive.erasing import erase
 from streams.archive.removal import forget_mined
 from streams.archive.schema import RAW
 from streams.archive.writer import LakeWriter
-from streams.erase.readers import Positions
+from streams.erase.logs import Positions
 
 Spoke = tuple[str, str, str, datetime, datetime]
 """Session, app, user, first and last event time."""

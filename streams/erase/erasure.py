@@ -61,9 +61,8 @@ from streams.erase.concerned import (
     spoke_in,
     subject_of,
 )
-from streams.erase.logs import Logs
+from streams.erase.logs import Logs, Readers, ReadersBehind
 from streams.erase.purge import purge
-from streams.erase.readers import Readers, ReadersBehind
 from streams.erase.record import PLACE, ErasureRecords, recorded
 from streams.erase.residual import (
     ARCHIVED,

@@ -22,9 +22,8 @@ from models.events.topics import ERASURES
 from models.policy import IntakePolicy
 from streams.erase.archive import WriterArchive
 from streams.erase.erasure import Erasure
-from streams.erase.logs import Logs, opened
+from streams.erase.logs import Logs, Readers, opened
 from streams.erase.purge import IdlePartitions, purge, restore
-from streams.erase.readers import Readers
 from streams.erase.record import PLACE, ErasureRecords, key_of, recorded
 from streams.erase.residual import Tally
 from streams.kafka.producer import Record

@@ -31,8 +31,7 @@ from models.events import ErasureProved, SessionErased, UserErased
 from models.events.topics import COMMANDS, ERASURES, MEMORY_STATE, SESSION_STATE, TURNS, Cleanup, Topic
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
-from streams.erase.logs import Logs
-from streams.erase.readers import Readers
+from streams.erase.logs import Logs, Readers
 from streams.erase.residual import CHANGELOGS, COMPACTED, names_of
 from streams.kafka.client import Extent, Extents
 from streams.kafka.producer import Record

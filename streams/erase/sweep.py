@@ -7,8 +7,7 @@ from msgspec import Struct
 
 from models.events.topics import Cleanup, Topic
 from models.user.facts import PREFIX as FACT_PART
-from streams.erase.logs import Logs
-from streams.erase.readers import Positions
+from streams.erase.logs import Logs, Positions
 from streams.erase.residual import ResidualRecord as Trace
 from streams.erase.residual import ResidualRecords
 from streams.kafka.client import Extent

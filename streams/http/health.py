@@ -32,8 +32,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from models.errors import ConfigurationError
 from streams.http import openapi, pages, problems
 from streams.http.answering import Matching, RequestMeasures, ServedRoute, answer, served_routes
-from streams.http.audit import Auditing
-from streams.http.audit_log import BatchedAudit
+from streams.http.audit import Auditing, BatchedAudit
 from streams.http.guard import Rates, RequestGuard
 from streams.http.limits import Limits
 from streams.http.route import Group

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 from msgspec import Meta, Struct, structs
 
-from models.app.memory import paragraph
+from models.app.state import paragraph
 from models.entities import owner_of
 from models.errors import LlmRubbish, LlmTimedOut, LlmUnavailable
 from models.events.app import (

@@ -1,11 +1,16 @@
-"""Telemetry of a role: metrics by the catalogue of `models.metrics`, and logs. Traces: `streams.observe.tracing`."""
+"""Telemetry of a role: metrics by the catalogue of `models.metrics`, and logs. Traces: `streams.observe.tracing`.
+
+Memory limit of this process.
+"""
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import metadata
+from pathlib import Path
 from time import monotonic, perf_counter, process_time
 from typing import Any, Literal, TypeVar, cast
 
@@ -17,9 +22,26 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from models.errors import ConfigurationError
 from models.metrics import METRICS, Metric, MetricKind
-from streams.observe.memory_limit import memory_limit_bytes
 from streams.observe.tracing import tracing
 from streams.settings import TelemetrySettings
+
+_CGROUP = Path("/sys/fs/cgroup")
+_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
+"""Of a container, as version 2 and version 1 of control groups have them."""
+
+
+def memory_limit_bytes(cgroup: Path = _CGROUP) -> int:
+    """The container's limit, or else all of the machine's memory."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for name in _LIMITS:
+        try:
+            said = (cgroup / name).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        if said.isdecimal():  # `max` is no limit
+            return min(int(said), machine)
+    return machine
+
 
 PREFIX = "turntide_"
 

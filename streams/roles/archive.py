@@ -37,8 +37,8 @@ from streams.archive.iceberg.withdraw import withdraw
 from streams.archive.landed import land_all, without_bytes
 from streams.archive.maintenance import ArchiveUpkeep
 from streams.archive.removal import FOLDER
+from streams.archive.rows import seal_rows
 from streams.archive.schema import ABSENT, EXPIRED
-from streams.archive.sealing import seal_rows
 from streams.archive.writer import LakeWriter
 from streams.encryption.keyring import sealer_of
 from streams.erase.archive import WriterArchive

@@ -11,7 +11,7 @@ from streams.gateway.otlp import OtlpRoutes
 from streams.gateway.routes import GatewayRoutes
 from streams.gateway.visible import IndexedNumbers
 from streams.http.answering import ServedRoute, served_routes
-from streams.http.audit_log import BatchedAudit
+from streams.http.audit import BatchedAudit
 from streams.http.health import AskedReadiness, serve_until
 from streams.settings import Settings
 

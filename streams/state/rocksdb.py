@@ -5,7 +5,7 @@ all heads stand side by side, and the time-outs of a partition are read without 
 
 A fold is one write batch together with its `applied`, written after the changelog has it and without fsync: killed at
 any moment, the process leaves what stands after some fold, and recovery reads on from there. What cannot be read, is
-of another layout or is not of this changelog (`streams.state.recovery`) is dropped and rebuilt. A full disk is no such
+of another layout or is not of this changelog (`streams.state.table`) is dropped and rebuilt. A full disk is no such
 case: the table stays as it is, and goes on when there is room.
 
 RocksDB keeps what was deleted until it merges files, keys also in its manifest and its own log. After an erasure
@@ -41,10 +41,9 @@ from rocksdict import (
 from models.errors import RecoveryFailed, StoreUnavailable
 from models.partition.log_fold import ERASED_PART, PARTITION_ENTITY
 from streams.encryption.keyring import Sealer
-from streams.state.changelog import key_of
+from streams.state.changelog import is_sealed, key_of, opened_part, part_size_bytes, sealed_part
 from streams.state.partition import Parts, TableProgress, Tail
 from streams.state.rocksdb_entities import HEAD, RocksEntities, changelog_key, stored_key
-from streams.state.sealing import is_sealed, opened_part, part_size_bytes, sealed_part
 
 log = structlog.get_logger(__name__)
 
@@ -332,7 +331,7 @@ def drop_outdated(parent: Path, max_age: timedelta, *, now_s: float) -> None:
     """Delete tables below a folder that nobody holds and that have not been written to for so long.
 
     They are of partitions that moved to another worker, or were made beside a table that was held. None of them would
-    be gone on from: what was deleted meanwhile may no longer stand in the changelog (`streams.state.recovery`).
+    be gone on from: what was deleted meanwhile may no longer stand in the changelog (`streams.state.table`).
     """
     for place in parent.iterdir() if parent.is_dir() else ():
         if now_s - place.stat().st_mtime > max_age.total_seconds() and not _held(place):

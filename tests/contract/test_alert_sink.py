@@ -22,7 +22,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from jobs.alerts.command import harmless_alert
-from jobs.shared.broker_config import free_port
+from jobs.shared.role_process import free_port
 from models.errors import StoreUnavailable
 from models.events import AlertChanged, AlertStatus
 from models.policy import NotifyPolicy

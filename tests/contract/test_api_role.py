@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from jobs.shared.broker_config import free_port
+from jobs.shared.role_process import free_port
 from models.errors import ConfigurationError, StoreUnavailable
 from models.policy import Policy
 from streams.http import health

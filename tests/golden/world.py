@@ -36,7 +36,7 @@ from streams.archive.landed import land_all
 from streams.archive.place import LakePaths
 from streams.archive.writer import LakeWriter
 from streams.erase.record import recorded
-from streams.http.audit_log import BatchedAudit
+from streams.http.audit import BatchedAudit
 from streams.http.health import Api, create_api
 from streams.inference.episode_embeddings import episode_vectors
 from streams.inference.llm_memories import MemoryWriter

@@ -10,7 +10,7 @@ from models.events.topics import AUDIT, COMMANDS
 from models.policy import IntakePolicy
 from models.wire.codec import decode_command, encode
 from streams.api.commands import KafkaCommands
-from streams.http.audit_log import KafkaAudit
+from streams.http.audit import KafkaAudit
 from streams.settings import Settings, load_settings
 from tests.support.fault_driver import events, records_on
 

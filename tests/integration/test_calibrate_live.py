@@ -7,8 +7,7 @@ import pytest
 from msgspec import structs
 
 from jobs.escalation.backtest.contenders import Contender
-from jobs.escalation.backtest.judging import judge
-from jobs.escalation.backtest.traffic import watched
+from jobs.escalation.backtest.judging import judge, watched
 from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError
 from models.events.topics import ALERTS, TURNS

@@ -22,8 +22,7 @@ from typer.testing import CliRunner
 
 from jobs.operate.doctor import CHECKS, doctor
 from jobs.operate.topics import apply_topics, differences
-from jobs.shared.broker_config import free_port
-from jobs.shared.role_process import environment_of
+from jobs.shared.role_process import environment_of, free_port
 from models.events import SessionEnded
 from streams import wiring
 from streams.archive.place import paths_of

@@ -15,9 +15,8 @@ from models.events import session_key
 from models.events.topics import CONVERSATION_TOPICS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
-from streams.erase.logs import Logs, opened
+from streams.erase.logs import Logs, Readers, opened
 from streams.erase.purge import purge
-from streams.erase.readers import Readers
 from streams.erase.record import KafkaEraseRequests
 from streams.erase.sweep import look, sweep
 from streams.kafka.producer import Record

@@ -9,13 +9,13 @@ import httpx
 import pytest
 from aiokafka.structs import RecordMetadata
 
-from jobs.shared.broker_config import free_port
+from jobs.shared.role_process import free_port
 from models.events import SessionEnded, UnnumberedTurn
 from models.events.topics import AUDIT, TURNS
 from models.policy import IntakePolicy, Policy
 from models.wire.codec import decode_input, decode_output
 from streams.gateway.turns_log import Place, TurnsLog
-from streams.http.audit_log import KafkaAudit
+from streams.http.audit import KafkaAudit
 from streams.http.problems import Problem
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import ProducerOnDemand, Record

@@ -12,7 +12,7 @@ from google.protobuf.json_format import MessageToDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from pydantic import SecretStr
 
-from jobs.shared.broker_config import free_port
+from jobs.shared.role_process import free_port
 from models.events.topics import TURNS
 from models.policy import Policy
 from streams.gateway.gateway import Gateway

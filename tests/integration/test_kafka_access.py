@@ -13,7 +13,7 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from jobs.operate.topics import apply_topics
-from jobs.shared.broker_config import free_port
+from jobs.shared.role_process import free_port
 from jobs.shared.sending import send_to_turns
 from models.errors import DeliveryFailed
 from models.events import AlertChanged
@@ -21,7 +21,7 @@ from models.events.topics import ALERTS, AUDIT
 from streams.api.commands import KafkaCommands
 from streams.api.live.roles import KafkaLags
 from streams.api.live.service import LivePage
-from streams.http.audit_log import KafkaAudit
+from streams.http.audit import KafkaAudit
 from streams.index.server import ServerStore
 from streams.roles.api import ApiRole
 from streams.settings import Settings, load_settings

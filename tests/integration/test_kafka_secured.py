@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from faust.types import TP
 
 from jobs.operate.broker.local_kafka import LocalKafka
-from jobs.shared.broker_config import HOST
+from jobs.shared.role_process import HOST
 from models.errors import ConfigurationError, DeliveryFailed, StoreUnavailable
 from models.events.topics import TURNS
 from streams.kafka.client import admin, read_to_end

@@ -15,7 +15,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import NewTopic
 
 from jobs.operate.broker.local_kafka import BrokerError, BrokerRecord, LocalKafka, answers
-from jobs.shared import broker_config as config
+from jobs.shared import role_process as config
 from streams.kafka.client import admin
 from streams.settings import KafkaSettings, load_settings
 from tests.support.command_line import printed, turntide

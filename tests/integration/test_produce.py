@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 from aiokafka.partitioner import DefaultPartitioner
 
+from jobs.produce.command import ProductionSummary, Sending, send
 from jobs.produce.formats import Filling, Malformed
 from jobs.produce.formats.source import InputReading, InputSource
-from jobs.produce.production import ProductionSummary, Sending, send
 from jobs.shared.role_process import environment_of
 from models.events import Turn
 from models.events.topics import TURNS

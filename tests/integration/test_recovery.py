@@ -15,7 +15,7 @@ from streams.kafka.client import admin, consumer
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.kafka.topics import set_config
 from streams.settings import Settings, StateSettings
-from streams.state import recovery
+from streams.state import table as recovery
 from streams.state.changelog import records_of
 from streams.state.table import StateTable
 from tests.support.fault_driver import delete_topic

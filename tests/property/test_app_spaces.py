@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models import events
-from models.app.memory import facts_to_keep
+from models.app.state import facts_to_keep
 from models.events.app import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
 from models.events.erase import SpaceErased, SpaceSessionErased
 from models.policy import Policy

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from jobs.replay.alert import AlertCompared, replay_alert
-from jobs.replay.alert_sources import AlertSource, Recorded
+from jobs.replay.alert import AlertCompared, AlertSource, Recorded, replay_alert
 from jobs.replay.command import folding
 from models.events import AlertChanged, InputEvent, SessionEnded
 from models.events.topics import ALERTS, TURNS

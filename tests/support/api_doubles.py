@@ -29,7 +29,7 @@ from streams.api.apps.context import AppContext
 from streams.api.assembly import ScopedStore, admin_routes
 from streams.api.commands import SpaceCommands, project_commands, user_commands
 from streams.api.erase.routes import Erasures as ErasureRoutes
-from streams.api.live.searches import SearchRoutes
+from streams.api.live.routes import SearchRoutes
 from streams.api.live.service import LivePage
 from streams.api.mcp.endpoint import McpEndpoint
 from streams.api.projects.commands import ProjectCommandRoutes
@@ -42,7 +42,7 @@ from streams.api.sessions.turns import SessionReader
 from streams.api.users.facts import FactRoutes
 from streams.api.users.reading import MemoryReader
 from streams.http.answering import served_routes
-from streams.http.audit_log import BatchedAudit
+from streams.http.audit import BatchedAudit
 from streams.index.between import ALWAYS, Between
 from streams.index.collections import EPISODES, FACTS, USERS
 from streams.index.hybrid_search import FoundTurn, HybridSearch, Scope

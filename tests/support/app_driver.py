@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from models.app.memory import KeptMemory
+from models.app.state import KeptMemory
 from models.entities import APP
 from models.events import (
     AppMemoriesChanged,

@@ -8,8 +8,7 @@ from pathlib import Path
 from aiokafka.structs import ConsumerRecord
 from msgspec import structs
 
-from jobs.escalation.backtest.judging import JudgedSession, RaisedAlert
-from jobs.escalation.backtest.traffic import LabelledTraffic
+from jobs.escalation.backtest.judging import JudgedSession, LabelledTraffic, RaisedAlert
 from models.events import AlertLabelled, InputEvent, Turn
 from streams.kafka.records import record_of_input
 from tests.support.lake_records import NOW, turn

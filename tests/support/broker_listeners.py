@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from jobs.shared.broker_config import HOST, free_port
+from jobs.shared.role_process import HOST, free_port
 
 SASL = "org.apache.kafka.common.security"
 

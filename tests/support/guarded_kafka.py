@@ -13,8 +13,7 @@ from aiokafka.protocol.admin import CreateAclsRequest, CreateAclsRequestStruct
 
 from jobs.operate.broker.local_kafka import LocalKafka
 from jobs.operate.strimzi import ACCESS, user_resources
-from jobs.shared.broker_config import HOST
-from jobs.shared.role_process import environment_of
+from jobs.shared.role_process import HOST, environment_of
 from streams.kafka.client import admin
 from streams.settings import KafkaSettings, Settings
 from tests.support.broker_listeners import Listeners, scram

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import httpx
 import msgspec
 
-from jobs.shared.broker_config import free_port
+from jobs.shared.role_process import free_port
 from tests.support.http_server import Request, answering
 from tests.support.tools import tool
 

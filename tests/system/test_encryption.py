@@ -18,7 +18,7 @@ from models.events import Role, SessionEnded, Turn
 from models.events.topics import FACTS, MEMORY_STATE, PROJECTS, SESSION_STATE, TURNS, USER_EPISODES
 from models.wire.codec import encode
 from streams.archive.catalog import open_reader, paths_of
-from streams.archive.sealing import opened_value
+from streams.archive.rows import opened_value
 from streams.encryption.keyring import keyring_of
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings, StateSettings

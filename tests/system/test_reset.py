@@ -5,8 +5,7 @@ from functools import partial
 
 import pytest
 
-from jobs.operate.reset import SOURCES, ResetRole, reset_role
-from jobs.operate.topics import apply_topics
+from jobs.operate.topics import SOURCES, ResetRole, apply_topics, reset_role
 from jobs.replay.comparison import Settled
 from models.errors import TurntideError
 from models.events import EpisodeSummarised

@@ -12,8 +12,7 @@ import httpx
 import psutil
 import pytest
 
-from jobs.shared.broker_config import free_port
-from jobs.shared.role_process import own_command
+from jobs.shared.role_process import free_port, own_command
 from tests.support.fault_driver import until
 
 ROLES = ("sessions", "memory", "enrich", "index", "archive", "gateway")

@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from models.errors import DeliveryFailed
 from models.events import AccessAudited
 from models.wire.codec import encode
-from streams.http import audit_log
-from streams.http.audit_log import BatchedAudit, KafkaAudit
+from streams.http import audit
+from streams.http.audit import BatchedAudit, KafkaAudit
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.support.api_doubles import Log, Served, called, counted, fact, said
@@ -134,8 +134,8 @@ async def test_records_are_written_together_and_none_is_lost_in_silence(
     monkeypatch: pytest.MonkeyPatch, at_once: int, batches: list[int]
 ) -> None:
     """What waits is bounded, and a batch; what is left at the end is written; what cannot be is counted."""
-    monkeypatch.setattr(audit_log, "MOST_WAITING", 3)
-    monkeypatch.setattr(audit_log, "MOST_AT_ONCE", at_once)
+    monkeypatch.setattr(audit, "MOST_WAITING", 3)
+    monkeypatch.setattr(audit, "MOST_AT_ONCE", at_once)
     topic = AsyncMock()
     log, results = BatchedAudit(topic, required=False), ("written", "lost")
     before = [counted("audit_records_total", result=each) for each in results]

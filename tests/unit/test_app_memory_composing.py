@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from models.app.composing import Draft, compose
-from models.app.memory import FACTS_CHARS, KeptMemory, facts_to_keep
+from models.app.state import FACTS_CHARS, KeptMemory, facts_to_keep
 from models.events import AppMemoryChanged, Role
 from models.events.app import ConversationEnded, NotableKind, NotableSentence
 from models.language.notable import PART, Notables, clipped, notables_of

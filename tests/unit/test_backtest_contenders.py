@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from jobs.escalation.backtest import judging
 from jobs.escalation.backtest.contenders import Contender, contenders_of
-from jobs.escalation.backtest.judging import JudgingReplay, judge, judged_left_out
+from jobs.escalation.backtest.judging import JudgingReplay, LabelledTraffic, judge, judged_left_out, labelled_traffic
 from jobs.escalation.backtest.report import backtest_of, notes_on, without_sessions
-from jobs.escalation.backtest.traffic import LabelledTraffic, labelled_traffic
 from jobs.lab.train import scorer as training
 from jobs.lab.train.scorer import own_dialogues, own_pairs
 from jobs.shared.dialogues import LabelledDialogue, turns_of_dialogue

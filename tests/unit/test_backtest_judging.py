@@ -7,8 +7,7 @@ from pathlib import Path
 from msgspec import structs
 
 from jobs.escalation.backtest.contenders import Contender
-from jobs.escalation.backtest.judging import JudgedSession, judge
-from jobs.escalation.backtest.traffic import labelled_traffic
+from jobs.escalation.backtest.judging import JudgedSession, judge, labelled_traffic
 from jobs.shared.dialogues import read_dialogues
 from models.events import AlertChanged, InputEvent, Role, SessionErased
 from models.policy import ModePolicy, ModeThreshold, Policy

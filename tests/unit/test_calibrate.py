@@ -11,8 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.escalation.backtest.figures import figures_of
-from jobs.escalation.calibrate.proposing import Shadow, Target, basis_of, calibrated, missed
-from jobs.escalation.calibrate.thresholds import moved, next_version, threshold_for, write_new, written
+from jobs.escalation.calibrate.proposing import (
+    Shadow,
+    Target,
+    basis_of,
+    calibrated,
+    missed,
+    moved,
+    next_version,
+    threshold_for,
+    write_new,
+    written,
+)
 from models.errors import ConfigurationError
 from models.events import InputEvent
 from models.policy import AppModes, ModePolicy, ModeThreshold, Policy, load_policy

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from jobs.alerts.command import harmless_alert
-from jobs.demo import leftovers
+from jobs.demo import stage as leftovers
 from jobs.demo.conversations import CueAct, load_conversations, load_play, schedule
 from jobs.demo.play import PLAY_SECONDS, DemoState, Play
 from jobs.demo.questions import load_questions

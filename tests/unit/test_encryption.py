@@ -24,8 +24,7 @@ from streams.index.sealed import sealed_store
 from streams.kafka.producer import Record
 from streams.ports import Point
 from streams.settings import EncryptionSettings, Settings
-from streams.state.changelog import keyed
-from streams.state.sealing import opened_part, sealed_part
+from streams.state.changelog import keyed, opened_part, sealed_part
 from tests.support.command_line import printed, refused, turntide
 from tests.support.encrypted import MASTER_KEY, encrypted
 from tests.support.lake_records import turn

@@ -17,7 +17,7 @@ from models.events.topics import TURNS
 from models.policy import IntakePolicy
 from streams.erase import executor
 from streams.erase.executor import TRY_AGAIN_AFTER_S, Executor
-from streams.erase.readers import Readers, ReadersBehind
+from streams.erase.logs import Readers, ReadersBehind
 from streams.erase.record import key_of
 from streams.observe.telemetry import metrics
 from streams.settings import Settings, load_settings

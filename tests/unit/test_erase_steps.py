@@ -17,7 +17,7 @@ from models.events.topics import COMMANDS, ERASURES, MEMORY_STATE, PROFILES, SES
 from models.user.facts import PREFIX as FACT_PART
 from streams.erase import erasure, purge
 from streams.erase.erasure import Erasure
-from streams.erase.readers import ReadersBehind
+from streams.erase.logs import ReadersBehind
 from streams.erase.record import ErasureRecords, key_of
 from streams.erase.residual import COMPACTED, Tally
 from streams.erase.sweep import look_at_state

@@ -13,7 +13,7 @@ from pyiceberg.exceptions import CommitStateUnknownException, UnauthorizedError
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from streams.archive.erasing import erase
 from streams.archive.iceberg import catalog, publish, tables
-from streams.archive.iceberg.writing import FileWriter
+from streams.archive.iceberg.publish import FileWriter
 from streams.settings import Settings
 from tests.support.iceberg_tables import Archive, at_first_call
 from tests.support.lake_records import NOW, buffer_of, turn

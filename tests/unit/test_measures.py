@@ -21,8 +21,7 @@ from streams.http.answering import RequestMeasures, ServedRoute
 from streams.http.health import Api
 from streams.inference.llm_client import count_usage
 from streams.kafka.records import ShownPartitions, event_time_of
-from streams.observe.memory_limit import memory_limit_bytes
-from streams.observe.telemetry import Metrics, counted_apart, metrics
+from streams.observe.telemetry import Metrics, counted_apart, memory_limit_bytes, metrics
 from streams.settings import TelemetrySettings
 from streams.settings.archive import ArchiveSettings
 

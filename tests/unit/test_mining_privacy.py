@@ -8,10 +8,19 @@ import pytest
 
 from jobs.analyse.mining.anonymity import shown_figure, shown_rows, shown_text
 from jobs.analyse.mining.campaigns import Campaigns, table_of
-from jobs.analyse.mining.coverage import Coverage, about, beyond, beyond_cell, percent, smaller_side
 from jobs.analyse.mining.drift import calibrated
 from jobs.analyse.mining.escalation import survival_table
-from jobs.analyse.mining.job import SHARE, Finding, MiningInput
+from jobs.analyse.mining.job import (
+    SHARE,
+    Coverage,
+    Finding,
+    MiningInput,
+    about,
+    beyond,
+    beyond_cell,
+    percent,
+    smaller_side,
+)
 from jobs.analyse.mining.overview import findings_of
 from jobs.analyse.mining.sequence_patterns import frequent_table
 from jobs.analyse.mining.topics import cycling

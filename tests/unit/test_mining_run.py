@@ -15,8 +15,18 @@ from msgspec.structs import replace
 
 from jobs.analyse.mining import command
 from jobs.analyse.mining.command import quoted
-from jobs.analyse.mining.coverage import COUNTED, about
-from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Period, TableWording
+from jobs.analyse.mining.job import (
+    COUNTED,
+    Figure,
+    Finding,
+    Frames,
+    Job,
+    JobFindings,
+    MiningInput,
+    Period,
+    TableWording,
+    about,
+)
 from jobs.analyse.mining.results import JobResult, failure_text
 from jobs.analyse.mining.run import run
 from jobs.analyse.mining.source import MiningSource, Tables

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from jobs.replay.alert import compare, differing, replay_alert
-from jobs.replay.alert_sources import ArchiveSource, Recorded, TopicSource
+from jobs.replay.alert import ArchiveSource, Recorded, TopicSource, compare, differing, replay_alert
 from jobs.replay.command import folding
 from models.errors import ConfigurationError
 from models.events import Turn
@@ -143,7 +142,7 @@ def test_a_log_that_is_not_whole_is_refused(settings: Settings, monkeypatch: pyt
     async def log_extent(*_: object) -> dict[int, tuple[int, int]]:
         return extent
 
-    monkeypatch.setattr("jobs.replay.alert_sources.log_extent", log_extent)
+    monkeypatch.setattr("jobs.replay.alert.log_extent", log_extent)
     source = TopicSource(settings)
 
     with pytest.raises(ConfigurationError, match="below offset 3: use --archive"):

@@ -14,8 +14,16 @@ from msgspec.structs import replace
 
 from jobs.analyse.mining.job import Figure
 from jobs.analyse.mining.results import JobResult
-from jobs.analyse.report.files import card_svg, write_document, write_pictures
-from jobs.analyse.report.page import ROWS_SHOWN, number_columns, render, table_cells, write_page
+from jobs.analyse.report.page import (
+    ROWS_SHOWN,
+    card_svg,
+    number_columns,
+    render,
+    table_cells,
+    write_document,
+    write_page,
+    write_pictures,
+)
 from jobs.shared.pictures import drawn, script
 from streams.http.pages import palettes
 from tests.support.data_files import data_file

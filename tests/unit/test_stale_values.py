@@ -6,7 +6,7 @@ import pytest
 
 from models.app.composing import compose
 from models.events import ConversationEnded, ProjectSessionErased, Role
-from models.language.matters import is_revision
+from models.language.contradiction import is_revision
 from models.policy.app import AppPolicy
 from streams.embedded.project_session import MemorySystem
 from tests.support.app_driver import Space

@@ -10,7 +10,7 @@ from unittest.mock import AsyncMock
 import pytest
 from aiokafka import TopicPartition
 
-from jobs.operate.reset import Reset, ResetRole, reset_role, still_in_logs
+from jobs.operate.topics import Reset, ResetRole, reset_role, still_in_logs
 from jobs.shared import role_groups
 from jobs.shared.log_read import Extent
 from jobs.shared.role_groups import RoleGroup
@@ -25,7 +25,7 @@ from streams.kafka.state_loss import LossRule, committed_offsets, require_whole
 from streams.settings import KafkaSettings, Settings, load_settings
 from streams.state.memory import MemoryTable
 from streams.state.partition import Tail
-from streams.state.recovery import Outdated, Recovery
+from streams.state.table import Outdated, Recovery
 
 SETTINGS = load_settings()
 SOURCE = TURNS.full_name(SETTINGS.topic_prefix)
@@ -182,7 +182,7 @@ async def reset_with(monkeypatch: pytest.MonkeyPatch, state: str) -> tuple[list[
     monkeypatch.setattr(role_groups, "_described", group)
     doubles = {"log_extent": extent, "events_on": proofs, "commit_offsets": commit}
     for name, double in {**doubles, "_recreate": recreate}.items():
-        monkeypatch.setattr(f"jobs.operate.reset.{name}", double)
+        monkeypatch.setattr(f"jobs.operate.topics.{name}", double)
     try:
         return done, await reset_role(settings, ResetRole.SESSIONS)
     except ConfigurationError:

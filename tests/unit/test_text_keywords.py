@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from models.text import words as words_module
 from models.text.features import features_of, is_refusal
-from models.text.keywords import count_topics, topic_names, topics_of
 from models.text.language import ENGLISH, UNDECIDED, language_of
-from models.text.summary import Passage, summarise
+from models.text.summary import Passage, count_topics, summarise, topic_names, topics_of
 from models.text.words import estimate_tokens, fold_text, utf8_bytes, words_of, words_of_each
 from tests.support.data_files import data_file
 

@@ -16,8 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 from jobs.operate import worker
-from jobs.operate.readiness import tell_ready
-from jobs.operate.supervisor import only_one
+from jobs.operate.supervisor import only_one, tell_ready
 from jobs.shared.role_process import RoleProcess, with_bytecode
 from models.errors import ConfigurationError
 from streams.settings import load_settings
@@ -103,7 +102,7 @@ async def test_each_role_is_told_once_it_is_ready_and_all_of_them_with_the_addre
 
 async def test_nobody_waits_for_roles_that_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor are they called ready; what they wait for is told now and then."""
-    monkeypatch.setattr("jobs.operate.readiness._SAY_AGAIN_S", 0.0)
+    monkeypatch.setattr("jobs.operate.supervisor._SAY_AGAIN_S", 0.0)
     stop, said = asyncio.Event(), list[str]()
 
     def say(line: str) -> None:

@@ -18,7 +18,7 @@ from aiokafka.structs import OffsetAndMetadata
 
 from jobs.operate.migrate import Does, Step, apply, steps
 from jobs.replay.comparison import Settled
-from jobs.shared.broker_config import free_port
+from jobs.shared.role_process import free_port
 from jobs.shared.topic_drift import wanted_topics
 from models.events import Role, Turn
 from models.events.topics import TURNS

@@ -10,8 +10,19 @@ from collections.abc import Mapping, Sequence
 import ibis
 import polars as pl
 
-from jobs.analyse.mining.coverage import ABOUT, COUNTED, about, beyond, beyond_cell, part_of, smaller_side
-from jobs.analyse.mining.job import Figure, Frames, JobFindings, MiningInput
+from jobs.analyse.mining.job import (
+    ABOUT,
+    COUNTED,
+    Figure,
+    Frames,
+    JobFindings,
+    MiningInput,
+    about,
+    beyond,
+    beyond_cell,
+    part_of,
+    smaller_side,
+)
 from jobs.analyse.mining.source import Tables, beside
 from jobs.analyse.mining.statistics import rounded
 from jobs.analyse.mining.wording import figure, mining_job

@@ -13,8 +13,19 @@ import duckdb
 import polars as pl
 from msgspec.structs import asdict, replace
 
-from jobs.analyse.mining.coverage import ABOUT, SESSIONS, USERS, enough, is_few
-from jobs.analyse.mining.job import SHARE, Figure, Finding, Frames, Job, JobFindings
+from jobs.analyse.mining.job import (
+    ABOUT,
+    SESSIONS,
+    SHARE,
+    USERS,
+    Figure,
+    Finding,
+    Frames,
+    Job,
+    JobFindings,
+    enough,
+    is_few,
+)
 from jobs.analyse.mining.results import ShownFinding, ShownTable
 from models.errors import ConfigurationError
 from models.policy.archive import AnonymityPolicy, ArchivePolicy

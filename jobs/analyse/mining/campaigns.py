@@ -13,8 +13,7 @@ import ibis
 import numpy as np
 import polars as pl
 
-from jobs.analyse.mining.coverage import COUNTED, enough, percent, smaller_side
-from jobs.analyse.mining.job import Finding, Frames, JobFindings, MiningInput
+from jobs.analyse.mining.job import COUNTED, Finding, Frames, JobFindings, MiningInput, enough, percent, smaller_side
 from jobs.analyse.mining.likeness import Vectors, groups_of, kept_vectors, scale_to_unit, signatures, unit_vectors
 from jobs.analyse.mining.source import Tables, with_alerted
 from jobs.analyse.mining.topic_names import Words, examples_of, lookup, marks_of, named_by, names_of, naming_marks

@@ -11,8 +11,7 @@ import typer
 
 from jobs.analyse.mining.job import job_names, job_of
 from jobs.cli import examples
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer, progress_bar
+from jobs.shared.output import OutputFormat, OutputOption, Printer, progress_bar
 from models.errors import ConfigurationError
 from streams.settings import load_settings
 

@@ -15,8 +15,19 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from jobs.analyse.mining.coverage import ABOUT, ABOUT_TYPE, about, part_of
-from jobs.analyse.mining.job import ALL_APPS, Finding, Frames, JobFindings, MiningInput, Period, SessionMeasure
+from jobs.analyse.mining.job import (
+    ABOUT,
+    ABOUT_TYPE,
+    ALL_APPS,
+    Finding,
+    Frames,
+    JobFindings,
+    MiningInput,
+    Period,
+    SessionMeasure,
+    about,
+    part_of,
+)
 from jobs.analyse.mining.source import Tables, beside
 from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates
 from jobs.analyse.mining.wording import MEASURES, figure, finding, mining_job

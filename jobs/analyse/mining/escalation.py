@@ -17,18 +17,6 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from jobs.analyse.mining.coverage import (
-    ABOUT_TYPE,
-    COUNTED,
-    about,
-    beyond,
-    enough,
-    fewest,
-    is_few,
-    part_of,
-    percent,
-    share,
-)
 from jobs.analyse.mining.escalation_shapes import (
     ESCALATED,
     THIRDS,
@@ -38,7 +26,24 @@ from jobs.analyse.mining.escalation_shapes import (
     shape_table,
     shaped,
 )
-from jobs.analyse.mining.job import ALL_APPS, Figure, Finding, Frames, JobFindings, MiningInput
+from jobs.analyse.mining.job import (
+    ABOUT_TYPE,
+    ALL_APPS,
+    COUNTED,
+    Figure,
+    Finding,
+    Frames,
+    JobFindings,
+    MiningInput,
+    about,
+    beyond,
+    enough,
+    fewest,
+    is_few,
+    part_of,
+    percent,
+    share,
+)
 from jobs.analyse.mining.source import Tables, beside, first_alerts
 from jobs.analyse.mining.statistics import PERCENT, ByUser, Floats, false_discovery_rates, rounded
 from jobs.analyse.mining.wording import figure, finding, mining_job

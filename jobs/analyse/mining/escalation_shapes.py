@@ -10,8 +10,7 @@ from ruptures import KernelCPD
 from scipy import stats
 from sklearn.cluster import KMeans
 
-from jobs.analyse.mining.coverage import COUNTED, beyond_cell, counted, enough, percent, share
-from jobs.analyse.mining.job import Finding, MiningInput
+from jobs.analyse.mining.job import COUNTED, Finding, MiningInput, beyond_cell, counted, enough, percent, share
 from jobs.analyse.mining.statistics import PERCENT, ByUser, Floats, false_discovery_rates
 from jobs.analyse.mining.wording import finding
 from models.policy.archive import EscalationMining

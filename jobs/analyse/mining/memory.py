@@ -11,8 +11,21 @@ from typing import Any, cast
 import ibis
 import polars as pl
 
-from jobs.analyse.mining.coverage import COUNTED, Coverage, about, beyond, beyond_cell, share, smaller_side
-from jobs.analyse.mining.job import Figure, Finding, Frames, JobFindings, MiningInput, Period
+from jobs.analyse.mining.job import (
+    COUNTED,
+    Coverage,
+    Figure,
+    Finding,
+    Frames,
+    JobFindings,
+    MiningInput,
+    Period,
+    about,
+    beyond,
+    beyond_cell,
+    share,
+    smaller_side,
+)
 from jobs.analyse.mining.source import Tables
 from jobs.analyse.mining.wording import figure, finding, mining_job
 from models.policy.archive import ArchivePolicy, MemoryMining

@@ -12,8 +12,19 @@ import ibis
 import msgspec
 import polars as pl
 
-from jobs.analyse.mining.coverage import ABOUT, COUNTED, PartialShare, part_of, smaller_side
-from jobs.analyse.mining.job import Figure, Finding, Frames, JobFindings, MiningInput, Period
+from jobs.analyse.mining.job import (
+    ABOUT,
+    COUNTED,
+    Figure,
+    Finding,
+    Frames,
+    JobFindings,
+    MiningInput,
+    PartialShare,
+    Period,
+    part_of,
+    smaller_side,
+)
 from jobs.analyse.mining.source import Tables, beside
 from jobs.analyse.mining.statistics import ByUser, false_discovery_rates
 from jobs.analyse.mining.wording import figure, finding, mining_job

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobs.analyse.mining.coverage import ABOUT, ABOUT_TYPE, Coverage
+from jobs.analyse.mining.job import ABOUT, ABOUT_TYPE, Coverage
 from jobs.analyse.mining.statistics import PERCENT, ByUser, false_discovery_rates
 from models.policy.archive import ArchivePolicy, SequenceMining
 

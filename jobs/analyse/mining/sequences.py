@@ -17,8 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import ibis
 import polars as pl
 
-from jobs.analyse.mining.coverage import COUNTED, percent
-from jobs.analyse.mining.job import Finding, Frames, JobFindings, MiningInput
+from jobs.analyse.mining.job import COUNTED, Finding, Frames, JobFindings, MiningInput, percent
 from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
 from jobs.analyse.mining.source import Tables, beside, first_alerts
 from jobs.analyse.mining.statistics import PERCENT, rounded

@@ -19,8 +19,8 @@ from ibis.formats.polars import PolarsData
 
 from jobs.analyse.mining.job import Job
 from streams.archive.catalog import LAKE
+from streams.archive.rows import opened_frame
 from streams.archive.schema import RAW, RETAINED, ddl
-from streams.archive.sealing import opened_frame
 
 _COHORT = "mining_cohort"
 _TABLES = {"turns": ("turns", "numbered_turns")}

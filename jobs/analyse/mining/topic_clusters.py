@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
-from jobs.analyse.mining.coverage import COUNTED, counted, enough, percent, smaller_side
-from jobs.analyse.mining.job import Finding, MiningInput
+from jobs.analyse.mining.job import COUNTED, Finding, MiningInput, counted, enough, percent, smaller_side
 from jobs.analyse.mining.likeness import BLOCK_ROWS, Vectors, scale_to_unit, unit_vectors
 from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates
 from jobs.analyse.mining.topic_names import Lookup, Words, lookup, names_of

@@ -11,9 +11,9 @@ from zlib import crc32
 import numpy as np
 import polars as pl
 
-from jobs.analyse.mining.coverage import COUNTED, enough
+from jobs.analyse.mining.job import COUNTED, enough
 from models.policy.archive import AnonymityPolicy
-from models.text.keywords import STOP_WORDS
+from models.text.summary import STOP_WORDS
 
 Words = Mapping[int, Sequence[str]]
 """Of each group that has a name, the most telling first."""

@@ -14,8 +14,7 @@ import ibis
 import polars as pl
 from scipy.stats import mannwhitneyu
 
-from jobs.analyse.mining.coverage import COUNTED, share, smaller_side
-from jobs.analyse.mining.job import Finding, Frames, JobFindings, MiningInput
+from jobs.analyse.mining.job import COUNTED, Finding, Frames, JobFindings, MiningInput, share, smaller_side
 from jobs.analyse.mining.likeness import kept_vectors
 from jobs.analyse.mining.source import Tables, beside, with_alerted
 from jobs.analyse.mining.statistics import ByUser

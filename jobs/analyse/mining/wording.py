@@ -9,19 +9,22 @@ import msgspec
 import polars as pl
 from msgspec import Struct
 
-from jobs.analyse.mining.coverage import Coverage, PartialShare, about, part_of
 from jobs.analyse.mining.job import (
     SHARE,
+    Coverage,
     Figure,
     Finding,
     Frames,
     Job,
     JobFindings,
     MiningInput,
+    PartialShare,
     Period,
     SessionMeasure,
     TableWording,
+    about,
     as_they_are,
+    part_of,
 )
 from models.policy.archive import ArchivePolicy
 from streams.http.pages import source

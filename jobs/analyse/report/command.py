@@ -14,8 +14,7 @@ from msgspec.structs import asdict
 from jobs.analyse.mining.command import DaysOption, SinceOption, UntilOption, mined, opened, period_of
 from jobs.analyse.mining.job import job_names, job_of
 from jobs.cli import examples
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import OutputFormat, OutputOption, Printer
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.settings import load_settings
 
@@ -125,11 +124,11 @@ def _written(made: MiningReport, *, to: Path, png: Path | None, pdf: Path | None
     try:
         write_page(made, to)
         if png is not None:
-            from jobs.analyse.report.files import write_pictures
+            from jobs.analyse.report.page import write_pictures
 
             written["pictures"] = [str(path) for path in write_pictures(made, png)]
         if pdf is not None:
-            from jobs.analyse.report.files import write_document
+            from jobs.analyse.report.page import write_document
 
             write_document(made, pdf)
             written["pdf"] = str(pdf)

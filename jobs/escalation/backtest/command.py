@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli import examples
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import OutputFormat, OutputOption, Printer
 from models.errors import ConfigurationError
 
 _TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]
@@ -63,9 +62,8 @@ def backtest(
     All of the archive is folded whatever --since says: when a session ended depends on what came before it.
     """
     from jobs.escalation.backtest.contenders import LEFT_OUT, contenders_of
-    from jobs.escalation.backtest.judging import judge, judged_left_out, selected
+    from jobs.escalation.backtest.judging import in_utc, judge, judged_left_out, require_folder, selected, traffic_of
     from jobs.escalation.backtest.report import backtest_of, show, without_sessions
-    from jobs.escalation.backtest.traffic import in_utc, require_folder, traffic_of
     from jobs.replay.command import folding
     from streams.settings import load_settings
     from streams.wiring import stream_embedder_of

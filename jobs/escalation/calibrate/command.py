@@ -12,8 +12,7 @@ import typer
 from jobs.cli import examples
 from jobs.escalation.backtest.command import AppOption, DataOption, SinceOption, UntilOption
 from jobs.escalation.backtest.report import between, cell
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import OutputFormat, OutputOption, Printer
 from models.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -51,9 +50,8 @@ def calibrate(
 
     With --app each of these apps gets a threshold of its own, without it one serves all that have none.
     """
-    from jobs.escalation.backtest.traffic import in_utc, require_folder, traffic_of, watched
-    from jobs.escalation.calibrate.proposing import Shadow, Target, calibrated
-    from jobs.escalation.calibrate.thresholds import require_new, write_new, written
+    from jobs.escalation.backtest.judging import in_utc, require_folder, traffic_of, watched
+    from jobs.escalation.calibrate.proposing import Shadow, Target, calibrated, require_new, write_new, written
     from streams.settings import load_settings
     from streams.wiring import policy_of, scorer_of, stream_embedder_of
 

@@ -15,8 +15,7 @@ import typer
 
 from jobs.cli import with_examples
 from jobs.lab.chaos.result import OUTAGE_S, FaultKind
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import OutputFormat, OutputOption, Printer
 from models.errors import ConfigurationError
 
 if TYPE_CHECKING:

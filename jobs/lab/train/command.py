@@ -12,8 +12,7 @@ import typer
 
 from jobs.cli import examples
 from jobs.lab.eval.command import EmbedderName
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import OutputFormat, OutputOption, Printer
 from models.errors import ConfigurationError
 from streams.settings import load_settings
 from streams.wiring import embedder_of

@@ -10,8 +10,7 @@ from jobs.cli import group
 from jobs.operate.broker.jars import KAFKA_VERSION, write_pins
 from jobs.operate.broker.local_kafka import LocalKafka
 from jobs.operate.broker.serving import usual_port
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import OutputFormat, OutputOption, Printer
 from streams.settings import default_data_dir, load_settings
 
 _NOT_RUNNING = 3  # as `systemctl status` and `service status` have it

@@ -30,7 +30,7 @@ import msgspec
 import psutil
 
 from jobs.operate.broker.jars import kafka_jars
-from jobs.shared.broker_config import HOST, free_port, port_is_free
+from jobs.shared.role_process import HOST, free_port, port_is_free
 from models.errors import TurntideError
 
 _CONNECT_SECONDS = 1.0

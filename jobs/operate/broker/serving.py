@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from jobs.operate.broker.local_kafka import BrokerError, LocalKafka
-from jobs.shared.broker_config import HOST, port_is_free
+from jobs.shared.role_process import HOST, port_is_free
 from streams.settings import KafkaSettings, load_settings
 
 _LAST_PORT = 65_535

@@ -18,8 +18,14 @@ from aiokafka.structs import ConsumerRecord
 from pydantic import BaseModel
 
 from jobs.cli import with_examples
-from jobs.operate.doctor.locks import check_locks
-from jobs.operate.doctor.places import check_archive, check_disk, check_encryption, check_iceberg, check_lake
+from jobs.operate.doctor.places import (
+    check_archive,
+    check_disk,
+    check_encryption,
+    check_iceberg,
+    check_lake,
+    check_locks,
+)
 from jobs.operate.doctor.scoring import (
     check_embedder,
     check_judge,
@@ -39,8 +45,7 @@ from jobs.operate.doctor.serving import (
     check_workers,
 )
 from jobs.operate.doctor.verdict import Check, Status, Verdict, fail, ok, verdicts, warn
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer, progress_bar
+from jobs.shared.output import OutputFormat, OutputOption, Printer, progress_bar
 from models.errors import ConfigurationError
 from models.events import AnyTurn, SessionName
 from models.events.topics import TURNS

@@ -19,8 +19,8 @@ from aiokafka import TopicPartition
 from pydantic import SecretStr
 
 from jobs.operate.doctor.verdict import Verdict, fail, ok, warn
-from jobs.shared.broker_config import port_is_free
 from jobs.shared.role_groups import role_groups
+from jobs.shared.role_process import port_is_free
 from jobs.shared.topic_drift import DriftKind, TopicDrift
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events.topics import TURNS

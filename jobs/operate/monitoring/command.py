@@ -7,8 +7,7 @@ import typer
 from jobs.cli import examples, group
 from jobs.operate.monitoring.rules import INDEX, OPERATORS, RUNBOOKS, for_the_operator, index, read
 from jobs.shared.generated_files import DirectoryOption, differing, write_files
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import OutputFormat, OutputOption, Printer
 from models.errors import ConfigurationError
 
 try:

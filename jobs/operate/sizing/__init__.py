@@ -11,8 +11,7 @@ import typer
 
 from jobs.cli import with_examples
 from jobs.operate.sizing.plan import Cost, ExpectedLoad, Plan, Prices, plan
-from jobs.shared.options import OutputOption
-from jobs.shared.output import OutputFormat, Printer
+from jobs.shared.output import OutputFormat, OutputOption, Printer
 from models.errors import ConfigurationError
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)")

@@ -15,9 +15,16 @@ from msgspec.structs import replace
 
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts import identity, limits, orders, preferences, vocabulary
-from models.language.facts.attribution import own_words, plain, supposed_from
 from models.language.facts.identity import pet_key
-from models.language.facts.statements import FIRST_PERSON_FORMS, TABLES, Statement, statements_of
+from models.language.facts.statements import (
+    FIRST_PERSON_FORMS,
+    TABLES,
+    Statement,
+    own_words,
+    plain,
+    statements_of,
+    supposed_from,
+)
 from models.language.facts.values import CONSTRAINT, IDENTITY, Build, Finding, fact, named, reading, slug
 from models.language.facts.vocabulary import WORDS
 from models.text.tables import PatternRow, PatternTables

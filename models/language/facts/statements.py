@@ -1,18 +1,207 @@
-"""A message as statements: clauses with their subject, without what leads into them, and how far each is meant."""
+"""A message as statements: clauses with their subject, without what leads into them, and how far each is meant.
+
+Attribution filter: code, quotes, pastes, fiction, tasks, hypotheticals, voices that do not speak for the user.
+
+Openers of a statement ("remember that", "I think", "from now on"), and one form for each way of writing a word.
+"""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from itertools import chain, islice
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from models.language.facts import vocabulary
-from models.language.facts.attribution import supposed_from
-from models.language.facts.openers import HEDGED, Led, canonical, lead_off
 from models.language.facts.vocabulary import WORDS
-from models.text.tables import PatternTables
-from models.text.words import word_set, words_of
+from models.text.tables import PatternTables, by_way, read_table
+from models.text.words import HEAD_CHARS, TAIL_CHARS, word_set, words_of
+
+_ATTRIBUTION = PatternTables("facts_patterns").section("attribution")
+
+MAX_LINES = 30
+"""A message of more lines that are not blank is taken for a pasted document."""
+MAX_LIST_ITEMS = 5
+"""A list of more items is taken for a pasted one."""
+MAX_QUOTED_WORDS = 3
+"""Up to so many words in quotes are a name or a term, more are somebody's speech."""
+
+_QUOTES = str.maketrans("\u2019\u2018\u02bc\u00b4\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014\u00a0", '\'\'\'\'"""""-- ')
+_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
+_FIRST_PERSON = re.compile(r"\b(?:i|i'm|my|me|we|you)\b", re.IGNORECASE)
+_ITEM = re.compile(r"[ \t]*(?:[-*\u2022+]|\d{1,3}[.)])[ \t]+\S")
+_TASK_WORDS = PatternTables("words").word_set("TASK_WORDS")
+_TO_THE_USER = ("to ", "stop ", "avoid ", "quit ", "never ", "always ", "don't ")
+_OWN_SPEECH = ("i ", "i've ", "i just ", "i already ", "i only ", *_TO_THE_USER)
+"""Behind these the user speaks, or is spoken to."""
+
+
+def plain(content: str) -> str:
+    """The text that is looked at, case kept: head and tail of a long one, plain quotes, no invisible characters."""
+    if len(content) > HEAD_CHARS + TAIL_CHARS:
+        content = f"{content[:HEAD_CHARS]}\n{content[-TAIL_CHARS:]}"
+    if not content.isascii():
+        content = unicodedata.normalize("NFKC", content).translate(_QUOTES)
+        if not content.isprintable():
+            content = "".join([c for c in content if c == "\n" or c.isprintable()])
+    return content
+
+
+def own_words(text: str, words: set[str]) -> str:
+    """Without code, quotes, transcripts and pasted lines, and without what follows a task or a play that is begun.
+
+    `words` are the text's own, folded.
+    """
+    if "```" in text or "~~~" in text:
+        text = _FENCE.sub("\n", text)
+    if "\n" in text:
+        text = _own_lines(text)
+    if '"' in text or "'" in text or "`" in text:
+        text = _ATTRIBUTION.SPEECH.sub(_term, text)
+    text = _before(_ATTRIBUTION.FICTION, text)
+    return text if _TASK_WORDS.isdisjoint(words) else _before(_ATTRIBUTION.TASK, text)
+
+
+def supposed_from(lower: str) -> int:
+    """Where a sentence, folded, begins to suppose something or to report what others say; its length if it does not."""
+    if _ATTRIBUTION.SUPPOSED.search(lower):
+        return 0
+    reported = (found.start() for found in _ATTRIBUTION.REPORTED.finditer(lower))
+    return next((start for start in reported if not lower.endswith(_OWN_SPEECH, 0, start)), len(lower))
+
+
+def _term(quoted: re.Match[str]) -> str:
+    inside: str = quoted[quoted.lastindex or 0]
+    if len(inside.split()) > MAX_QUOTED_WORDS or inside[-1] == "," or _FIRST_PERSON.search(inside):
+        return '"'
+    return inside
+
+
+def _before(marker: re.Pattern[str], text: str) -> str:
+    """What was said before the marker's sentence, of a task before its clause, still counts."""
+    found = marker.search(text.lower())
+    if found is None:
+        return text
+    ends = (
+        (". ", "! ", "? ", "\n", "; ")
+        if marker is _ATTRIBUTION.FICTION
+        else (". ", "! ", "? ", "\n", "; ", ", ", " - ", " and ", " but ")
+    )
+    return text[: max(text.rfind(mark, 0, found.start()) for mark in ends) + 1]
+
+
+def _own_lines(text: str) -> str:
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) > MAX_LINES:
+        return ""
+    spoken = [bool(_ATTRIBUTION.SPEAKER.match(line)) for line in lines]
+    if sum(spoken) > 1:
+        lines = lines[: spoken.index(True)]
+    lines = [line for line in lines if not line.lstrip().startswith(">")]
+    coded = [bool(_ATTRIBUTION.CODE.match(line)) for line in lines]
+    if sum(coded) > 1:
+        lines = [line for line, code in zip(lines, coded, strict=True) if not code]
+    cited = next((n for n, line in enumerate(lines) if _ATTRIBUTION.CITED.search(line)), None)
+    if cited is not None:
+        lines = [line for n, line in enumerate(lines) if n <= cited or not _ITEM.match(line)]
+    if sum([bool(_ITEM.match(line)) for line in lines]) > MAX_LIST_ITEMS:
+        lines = [line for line in lines if not _ITEM.match(line)]
+    letter = next((n for n, line in enumerate(lines) if _is_salutation(line)), None)
+    return "\n".join(lines[:letter])
+
+
+def _is_salutation(line: str) -> bool:
+    """A letter's first line: "Dear Ms Berg,"."""
+    return line.startswith(("Dear ", "To whom", "Subject:", "From:"))
+
+
+_FORMS = by_way(read_table("words")["forms"]["WAYS"])
+"""Fillers have no form."""
+_FORM_WORDS = frozenset(way.rpartition("_")[2] for way in _FORMS)
+"""Of each way the last: most texts have none."""
+_OPENERS = PatternTables("facts_patterns", words={"WAYS": [way for way in _FORMS if "_got" not in way]}).section(
+    "openers"
+)
+_ABBREVIATION = re.compile(r"\b(St|Dr|Mr|Mrs|Ms|Prof|Mt)\.(?= )")
+
+
+def canonical(text: str, words: set[str]) -> str:
+    """The text with plain forms, case kept; `words` are its own, folded.
+
+    >>> canonical("im really into jazz, dont ask", {"im", "really", "into", "jazz", "dont", "ask"})
+    "I'm  into jazz, don't ask"
+    """
+    if "." in text:
+        text = _ABBREVIATION.sub(r"\1", text)
+    if _FORM_WORDS.isdisjoint(words):
+        return text
+    return _OPENERS.CANON.sub(lambda found: _FORMS[found[0].lower().replace(" ", "_")], text)
+
+
+HEDGED = 0.4
+"""Factor on the confidence of what is only thought to be so."""
+_MAX_OPENERS = 8
+
+
+class Led(NamedTuple):
+    """What is left of a clause, and what led into it."""
+
+    form: str
+    weight: float = 1.0
+    corrects: bool = False
+    standing: bool = False
+    polite: bool = False
+    condition: str = ""
+
+
+_CONDITION = re.compile(r"when|if (?!in doubt)|unless|(?:every|each|any) ?time (?:i|you|we)", re.IGNORECASE)
+_IMPERATIVES = by_way(read_table("words")["forms"]["IMPERATIVES"])
+"""As they stand behind "I'd prefer if you" and "would you mind"."""
+_FOR_YEARS = re.compile(r"i've been (work|liv)ing(?= (?:as|at|for|in|near|outside)\b)", re.IGNORECASE)
+_FOR_YEARS_FORMS = {"work": "I work", "liv": "I live"}
+_SUBJECTS = word_set("i my we he she they it the a an this his her their there it's he's she's they're we're")
+_LEADING = PatternTables("words").word_set("LEADING")
+"""Second words of what leads into a clause though it begins as a statement does."""
+
+
+def lead_off(clause: str) -> Led:
+    """The clause without its openers, and what they say of it."""
+    led = Led(clause)
+    for _ in range(_MAX_OPENERS):
+        first, _, rest = led.form.partition(" ")
+        if first.lower() in _SUBJECTS and rest.partition(" ")[0].lower() not in _LEADING:
+            break  # Most clauses: nothing can lead into them.
+        before = led.form
+        led = _without_opener(led)
+        if led.form == before:
+            break
+    form = led.form
+    if " actually " in form:
+        led, form = led._replace(corrects=True), form.replace(" actually ", " ")
+    if found := _FOR_YEARS.match(form):
+        form = _FOR_YEARS_FORMS[found[1].lower()] + form[found.end() :]
+    if found := _OPENERS.ADVERBS.match(form):
+        form = f"{found[1]} {form[found.end() :]}"
+    return led._replace(form=form)
+
+
+def _without_opener(led: Led) -> Led:
+    form = led.form
+    if found := _OPENERS.CORRECTION.match(form):
+        return led._replace(form=form[found.end() :], corrects=True)
+    if found := _OPENERS.LEAD.match(form):
+        return led._replace(form=form[found.end() :])
+    if found := _OPENERS.HEDGE_LEAD.match(form):
+        return led._replace(form=form[found.end() :], weight=HEDGED)
+    if found := _OPENERS.STANDING_LEAD.match(form):
+        condition = found[0].strip(" ,:") if _CONDITION.match(form) else led.condition
+        return led._replace(form=form[found.end() :], standing=True, condition=condition)
+    if found := _OPENERS.POLITE.match(form):
+        verb, _, rest = form[found.end() :].partition(" ")
+        return led._replace(form=f"{_IMPERATIVES.get(verb.lower(), verb)} {rest}", polite=True)
+    return led
 
 
 class Way(Struct, frozen=True, gc=False):

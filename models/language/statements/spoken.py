@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from models.language.facts.attribution import plain
+from models.language.facts.statements import plain
 from models.text.summary import SENTENCE
 from models.text.tables import PatternTables, by_way
 

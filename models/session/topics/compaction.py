@@ -18,8 +18,7 @@ from models.session.topics.packing import json_bytes
 from models.session.topics.state import Announcer, BlockRef, TopicChange, TopicSummary, entry_of, in_time_order
 from models.session.topics.store import TopicStore
 from models.state.buffer import BufferedTurn
-from models.text.keywords import topics_of
-from models.text.summary import EXTRACTIVE, Passage, summarise
+from models.text.summary import EXTRACTIVE, Passage, summarise, topics_of
 from models.text.words import estimate_tokens, fold_text, latest_that_fit, words_of
 
 SENTENCE_CHARS = 280

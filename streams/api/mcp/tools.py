@@ -20,9 +20,8 @@ from streams.api.erase.routes import Erase, Erasures
 from streams.api.listed import LISTINGS, Listing
 from streams.api.mcp.session_tools import NOTHING, SHOWN_CHARS, SaidMessage, ToolResult, as_request, session_tools
 from streams.api.projects.commands import ProjectCommandRoutes
-from streams.api.projects.messages import AddMemory, BudgetOverrides, BuildContext, FoundItem, SearchProject
+from streams.api.projects.messages import AddMemory, BudgetOverrides, BuildContext, FoundItem, OfProject, SearchProject
 from streams.api.projects.reading import ProjectReader
-from streams.api.projects.space import OfProject
 from streams.api.sessions.changes import AdjustTopic, ChangedTopic, CorrectTurn, GiveFeedback, OfTurn, SessionChanges
 from streams.api.sessions.history import HistoryReader, SessionSegments, WholeHistory
 from streams.api.sessions.turns import ReadSession

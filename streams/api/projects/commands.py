@@ -18,9 +18,22 @@ from msgspec import Meta, structs
 from models import events
 from streams.api.commands import Commands
 from streams.api.projects.items import OfConversation, OfProjectMemory
-from streams.api.projects.messages import AddMemory, DeedAnswer, EditProjectMemory, PendingDeed, Relate, SetStatus
+from streams.api.projects.messages import (
+    DONE_OUTCOMES,
+    PROJECTS,
+    AddMemory,
+    AskedProject,
+    DeedAnswer,
+    EditProjectMemory,
+    ItemName,
+    OfProject,
+    PendingDeed,
+    Relate,
+    SetStatus,
+    no_such,
+    require_done,
+)
 from streams.api.projects.reading import ProjectReader
-from streams.api.projects.space import DONE_OUTCOMES, PROJECTS, AskedProject, ItemName, OfProject, no_such, require_done
 from streams.http.problems import invalid_field, not_found
 from streams.http.route import Accepted, RouteRules
 from streams.http.security import caller

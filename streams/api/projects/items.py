@@ -14,9 +14,8 @@ from models.project.view import ProjectView
 from models.retrieval.relations import Neighbour, dependents, neighbours, path
 from streams.api.answers import answered
 from streams.api.projects import answers
-from streams.api.projects.messages import MAX_DEPTH
+from streams.api.projects.messages import MAX_DEPTH, PROJECTS, AskedProject, ItemName, OfProject, no_such
 from streams.api.projects.reading import OfReader, conversation_of
-from streams.api.projects.space import PROJECTS, AskedProject, ItemName, OfProject, no_such
 from streams.http.problems import invalid_field
 
 _Limit = Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="How many at most.")]

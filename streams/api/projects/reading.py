@@ -21,16 +21,19 @@ from models.text.words import estimate_tokens
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
 from streams.api.projects.messages import (
+    PROJECTS,
+    AskedProject,
     BudgetOverrides,
     BuildContext,
     FoundItems,
+    OfProject,
     ProjectContext,
     RetrieveMemories,
     SearchProject,
     Strategy,
     found_item,
+    no_such,
 )
-from streams.api.projects.space import PROJECTS, AskedProject, OfProject, no_such
 from streams.api.sessions.history import HistoryReader
 from streams.api.users.messages import TurnAnswer
 from streams.http.problems import Problem, invalid_field

@@ -18,9 +18,8 @@ from streams.api.answers import answered
 from streams.api.projects import answers
 from streams.api.projects.commands import COMMAND, ProjectCommandRoutes
 from streams.api.projects.items import ProjectItems
-from streams.api.projects.messages import DeedAnswer, ImportItems, PendingDeed
+from streams.api.projects.messages import PROJECTS, AskedProject, DeedAnswer, ImportItems, OfProject, PendingDeed
 from streams.api.projects.reading import OfReader, ProjectReader
-from streams.api.projects.space import PROJECTS, AskedProject, OfProject
 from streams.http.answering import ServedRoute, served_routes
 from streams.http.route import Accepted
 from streams.http.security import caller

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.escalation.backtest.traffic import labelled_traffic
+from jobs.escalation.backtest.judging import labelled_traffic
 from jobs.lab.train.scorer import own_dialogues, own_pairs
 from jobs.shared.dialogues import (
     DialogueTurn,

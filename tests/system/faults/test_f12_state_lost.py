@@ -5,8 +5,7 @@ import shutil
 
 import pytest
 
-from jobs.operate.reset import ResetRole, reset_role
-from jobs.operate.topics import apply_topics
+from jobs.operate.topics import ResetRole, apply_topics, reset_role
 from models.errors import ConfigurationError, RecoveryFailed, TurntideError
 from models.events.topics import SESSION_STATE
 from streams.kafka.producer import Record
