@@ -1,8 +1,7 @@
 """`turntide archive attach`: the lines with which other engines open this archive."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import typer
@@ -14,22 +13,14 @@ from streams.archive.place import IcebergPlace, is_published, paths_of, place_of
 from streams.http.pages import source
 from streams.settings import Settings, load_settings
 
-
-class Engine(StrEnum):
-    """Readers of the archive: the first three open its catalog, the others the Iceberg tables."""
-
-    DUCKDB = "duckdb"
-    POLARS = "polars"
-    PANDAS = "pandas"
-    PYICEBERG = "pyiceberg"
-    SPARK = "spark"
-    TRINO = "trino"
+Engine = Literal["duckdb", "polars", "pandas", "pyiceberg", "spark", "trino"]
+"""Readers of the archive: the first three open its catalog, the others the Iceberg tables."""
 
 
-_FRAMES = {Engine.POLARS: "pl", Engine.PANDAS: "df"}
+_FRAMES = {"polars": "pl", "pandas": "df"}
 _JDBC = {"sqlite": ",org.xerial:sqlite-jdbc:3.50.3.0", "postgresql": ",org.postgresql:postgresql:42.7.8"}
 """Drivers by the database that a SQL catalog is in."""
-_OF_CATALOG = {Engine.DUCKDB, *_FRAMES}
+_OF_CATALOG = {"duckdb", *_FRAMES}
 
 
 @with_examples(
@@ -37,7 +28,7 @@ _OF_CATALOG = {Engine.DUCKDB, *_FRAMES}
     "turntide archive attach --for polars > read.py",
     "turntide archive attach --for spark",
 )
-def attach(*, engine: Annotated[Engine, typer.Option("--for", help="Who reads.")] = Engine.DUCKDB) -> None:
+def attach(*, engine: Annotated[Engine, typer.Option("--for", help="Who reads.")] = "duckdb") -> None:
     """Print the lines with which another engine opens this archive, with its paths. No password is printed.
 
     DuckDB, Polars and pandas read the archive itself, its views too; PyIceberg, Spark and Trino what `turntide archive
@@ -57,7 +48,7 @@ def lines_for(engine: Engine, settings: Settings) -> str:
             f"{engine} reads the archive as Iceberg tables, and there are none: run `turntide archive publish` first"
         )
     place = place_of(settings)
-    if (engine is Engine.TRINO and not place.is_rest) or (engine is Engine.SPARK and _driver(place) is None):
+    if (engine == "trino" and not place.is_rest) or (engine == "spark" and _driver(place) is None):
         raise ConfigurationError(
             f"{engine.capitalize()} reads no catalog like {place.shown}: publish to a REST catalog "
             "(TURNTIDE_ICEBERG__URI=https://…), or read the archive with --for duckdb"

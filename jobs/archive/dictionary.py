@@ -4,11 +4,10 @@
 
 import re
 import sys
-from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from inspect import cleandoc
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import typer
@@ -176,13 +175,8 @@ _PRIVACY = {
 }
 
 
-class DictionaryFormat(StrEnum):
-    """Forms of the dictionary."""
-
-    TABLE = "table"
-    JSON = "json"
-    MARKDOWN = "markdown"
-    HTML = "html"
+DictionaryFormat = Literal["table", "json", "markdown", "html"]
+"""Forms of the dictionary."""
 
 
 @with_examples(
@@ -195,16 +189,16 @@ def dictionary(
     *,
     output: Annotated[
         DictionaryFormat, typer.Option("--output", help="How it is printed; html is one page with a search.")
-    ] = DictionaryFormat.TABLE,
+    ] = "table",
 ) -> None:
     """Say what the archive's views and columns mean: purpose, key, first query, types, units, privacy."""
     views = entries(view)
     match output:
-        case DictionaryFormat.MARKDOWN | DictionaryFormat.HTML:
+        case "markdown" | "html":
             sys.stdout.write(document(views, output))
-        case DictionaryFormat.JSON:
+        case "json":
             Printer(OutputFormat.JSON).record({"polars_before": POLARS_BEFORE, "views": views})
-        case DictionaryFormat.TABLE:
+        case "table":
             _tables(views, with_columns=view is not None)
 
 
@@ -233,7 +227,7 @@ def entries(view: str | None) -> list[dict[str, Any]]:
 
 def document(views: list[dict[str, Any]], form: DictionaryFormat) -> str:
     """One page: Markdown for repositories, or HTML with a search over names and meanings."""
-    extension, scripts = ("md", []) if form is DictionaryFormat.MARKDOWN else ("html", ["jobs/archive/dictionary.js"])
+    extension, scripts = ("md", []) if form == "markdown" else ("html", ["jobs/archive/dictionary.js"])
     return pages.render(
         f"jobs/archive/dictionary.{extension}.j2",
         scripts=[pages.source(script) for script in scripts],

@@ -4,10 +4,9 @@ import os
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import duckdb
 import msgspec
@@ -30,13 +29,8 @@ _FETCHED_AT_ONCE = 1_000
 _OF_STATEMENT = ("Invalid Input Error: Cannot execute statement", "Invalid Input Error: No snapshot found")
 
 
-class QueryFormat(StrEnum):
-    """Forms of a query's rows."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    PARQUET = "parquet"
+QueryFormat = Literal["table", "json", "csv", "parquet"]
+"""Forms of a query's rows."""
 
 
 @with_examples(
@@ -54,7 +48,7 @@ def query(
         int | None,
         typer.Option(min=1, help=f"Print at most this many rows; a table shows {_TABLE_ROWS} unless told."),
     ] = None,
-    output: Annotated[QueryFormat, typer.Option("--output", help="How the rows are printed.")] = QueryFormat.TABLE,
+    output: Annotated[QueryFormat, typer.Option("--output", help="How the rows are printed.")] = "table",
     to: Annotated[
         Path | None, typer.Option("--to", help="Write all rows to this file instead: parquet, json or csv.")
     ] = None,
@@ -69,15 +63,15 @@ def query(
     writable = [] if to is None else [beginning_of(to)]
     with closing(open_for(paths_of(load_settings()), *writable, without_damage=without_damage, files=files)) as con:
         if explain:
-            printed = Printer(OutputFormat(output.value))
+            printed = Printer(OutputFormat(output))
             read = _refusing(con, lambda: files_read(con, sql))
             printed.rows("files read", [scan._asdict() for scan in read.scans])
             printed.message(f"{read.bytes / 1e6:.2f} MB read in {read.seconds:.2f} s")
         elif to is not None:
-            rows = _refusing(con, lambda: write(con, sql, to, output.value, limit))
+            rows = _refusing(con, lambda: write(con, sql, to, output, limit))
             Printer(OutputFormat.TABLE).message(f"{rows} rows in {to}")
         else:
-            _print(con, sql, limit, OutputFormat(output.value))
+            _print(con, sql, limit, OutputFormat(output))
 
 
 # Typer shows the docstring, and the views are known elsewhere.
@@ -105,9 +99,9 @@ def open_for(paths: LakePaths, *writable: Path, without_damage: bool, files: boo
 
 
 def _check(output: QueryFormat, to: Path | None, *, explain: bool) -> None:
-    if output is QueryFormat.PARQUET and (to is None or explain):
+    if output == "parquet" and (to is None or explain):
         raise ConfigurationError("Parquet is a file: say which with --to FILE, and leave --explain out")
-    if to is not None and output is QueryFormat.TABLE:
+    if to is not None and output == "table":
         raise ConfigurationError("--to writes a file of rows: add --output parquet, json or csv")
     if to is not None and explain:
         raise ConfigurationError("--explain says what a query reads, --to writes its rows: one at a time")

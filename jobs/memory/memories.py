@@ -3,9 +3,8 @@
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -31,12 +30,8 @@ MemoryArgument = Annotated[int, typer.Argument(metavar="ID", min=1, help="Number
 UserOption = Annotated[str, typer.Option("--user", help="The space of this user in the app; none: the app's own.")]
 
 
-class MemorySearchMode(StrEnum):
-    """Ways to search memories."""
-
-    KEYWORD = "keyword"
-    SEMANTIC = "semantic"
-    HYBRID = "hybrid"
+MemorySearchMode = Literal["keyword", "semantic", "hybrid"]
+"""Ways to search memories."""
 
 
 app = group(
@@ -124,9 +119,7 @@ def search(
     app_id: AppArgument,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What is looked for.")],
     *,
-    mode: Annotated[
-        MemorySearchMode, typer.Option("--mode", help="By words, by likeness, or both.")
-    ] = MemorySearchMode.HYBRID,
+    mode: Annotated[MemorySearchMode, typer.Option("--mode", help="By words, by likeness, or both.")] = "hybrid",
     limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many at most.")] = 10,
     user: UserOption = "",
 ) -> None:
@@ -166,12 +159,8 @@ def uninstall(
     role.finish(role.ask("uninstall_app", {"purgeMemories": purge_memories}, app_id=app_id, user_id=user))
 
 
-class Injection(StrEnum):
-    """What prompts of an app begin with."""
-
-    ON = "on"
-    OFF = "off"
-    POLICY = "policy"
+Injection = Literal["on", "off", "policy"]
+"""What prompts of an app begin with."""
 
 
 @role_command(app, "turntide memory apps inject support on")
@@ -181,7 +170,7 @@ def inject(
     switch: Annotated[Injection, typer.Argument(help="policy: as `apps.inject` says.")],
 ) -> None:
     """Have all prompts of an app begin with its memories, or none that does not ask for them."""
-    wanted = {Injection.ON: True, Injection.OFF: False, Injection.POLICY: None}[switch]
+    wanted = {"on": True, "off": False, "policy": None}[switch]
     role.finish(role.ask("set_app_injection", {"inject": wanted}, app_id=app_id))
 
 

@@ -1,8 +1,7 @@
 """`turntide memory project`: what is remembered of a project; read it, put it right, travel in time."""
 
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -118,11 +117,8 @@ def arc(role: CommandContext, *, conversation: ConversationOption = "") -> None:
 Content = Annotated[str, typer.Argument(metavar="TEXT", help="What is to be known.")]
 
 
-class PendingDecision(StrEnum):
-    """Decisions on a pending fact."""
-
-    PROMOTE = "promote"
-    DISCARD = "discard"
+PendingDecision = Literal["promote", "discard"]
+"""Decisions on a pending fact."""
 
 
 @project_command("turntide memory project add shop web 'We use PostgreSQL.' --type decision --subject database")
@@ -193,9 +189,7 @@ def promote(
     role: CommandContext,
     pending_id: Annotated[str, typer.Argument(metavar="ID", help="As `pending` shows it.")],
     *,
-    decision: Annotated[
-        PendingDecision, typer.Option("--as", help="Whether it is promoted or goes.")
-    ] = PendingDecision.PROMOTE,
+    decision: Annotated[PendingDecision, typer.Option("--as", help="Whether it is promoted or goes.")] = "promote",
 ) -> None:
     """Make a memory of a pending fact, or discard it."""
     role.finish(role.ask("decide_pending_fact", pending_id=pending_id, decision=decision), flat)

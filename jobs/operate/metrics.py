@@ -2,9 +2,8 @@
 
 import sys
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,13 +13,8 @@ from models.errors import ConfigurationError
 from models.metrics import PARTS
 from streams.observe.telemetry import PREFIX
 
-
-class MetricsFormat(StrEnum):
-    """Forms of the list."""
-
-    TABLE = "table"
-    JSON = "json"
-    MARKDOWN = "markdown"
+MetricsFormat = Literal["table", "json", "markdown"]
+"""Forms of the list."""
 
 
 @with_examples(
@@ -31,16 +25,16 @@ class MetricsFormat(StrEnum):
 def metrics(
     name: Annotated[str | None, typer.Argument(help="One metric alone, with or without `turntide_`.")] = None,
     *,
-    output: Annotated[MetricsFormat, typer.Option("--output", help="How it is printed.")] = MetricsFormat.TABLE,
+    output: Annotated[MetricsFormat, typer.Option("--output", help="How it is printed.")] = "table",
 ) -> None:
     """List every metric: name, kind, unit, labels, meaning, and what to do when it stands out."""
     rows = list(_rows(name))
     if not rows:
         raise ConfigurationError(f"there is no metric {name!r}: `turntide ops metrics` lists all of them")
-    if output is MetricsFormat.MARKDOWN:
+    if output == "markdown":
         sys.stdout.write(as_markdown())
         return
-    Printer(OutputFormat(output.value)).rows("metrics", rows)
+    Printer(OutputFormat(output)).rows("metrics", rows)
 
 
 def as_markdown() -> str:

@@ -7,9 +7,8 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import typer
@@ -240,27 +239,22 @@ _WITHIN_S = 30.0
 _POLL_S = 0.1
 
 
-class ResetRole(StrEnum):
-    """Roles whose work can be repeated from their logs."""
-
-    SESSIONS = "sessions"
-    MEMORY = "memory"
-    ENRICH = "enrich"
-    INDEX = "index"
+ResetRole = Literal["sessions", "memory", "enrich", "index"]
+"""Roles whose work can be repeated from their logs."""
 
 
 SOURCES: dict[str, tuple[Topic, ...]] = {
     **{each.role: (each.source,) for each in FOLDED},
-    ResetRole.ENRICH: (REQUESTS,),
-    ResetRole.INDEX: REGISTRY.indexed_topics,
+    "enrich": (REQUESTS,),
+    "index": REGISTRY.indexed_topics,
 }
 """What each reads."""
 _CHANGELOGS = {each.role: each.changelog for each in FOLDED}
 _EXPIRED = {
-    ResetRole.SESSIONS: "sessions that began in them are incomplete",
-    ResetRole.MEMORY: "users and apps that were spoken with in them are remembered incompletely",
-    ResetRole.ENRICH: "nothing in them waits for an answer any more, unless this role was away for longer than that",
-    ResetRole.INDEX: "what they held is not indexed again",
+    "sessions": "sessions that began in them are incomplete",
+    "memory": "users and apps that were spoken with in them are remembered incompletely",
+    "enrich": "nothing in them waits for an answer any more, unless this role was away for longer than that",
+    "index": "what they held is not indexed again",
 }
 
 

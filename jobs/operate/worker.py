@@ -9,9 +9,8 @@ import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable
-from enum import StrEnum
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import structlog
 import typer
@@ -29,20 +28,10 @@ STOP_ALL_WITHIN_S = 45.0
 _EXIT_HARD = 75  # EX_TEMPFAIL: stopped, but not in order
 
 
-class WorkerRole(StrEnum):
-    """Roles of a worker."""
-
-    SESSIONS = "sessions"
-    MEMORY = "memory"
-    ENRICH = "enrich"
-    JUDGE = "judge"
-    INDEX = "index"
-    ARCHIVE = "archive"
-    NOTIFY = "notify"
-    API = "api"
-    LIGHT = "light"
-    GATEWAY = "gateway"
-    ALL = "all"
+WorkerRole = Literal[
+    "sessions", "memory", "enrich", "judge", "index", "archive", "notify", "api", "light", "gateway", "all"
+]
+"""Roles of a worker."""
 
 
 @with_examples(
@@ -51,7 +40,7 @@ class WorkerRole(StrEnum):
     "TURNTIDE_KAFKA=broker:9092 TURNTIDE_WORKER_ID=sessions-0 turntide worker sessions",
 )
 def worker(
-    role: Annotated[WorkerRole, typer.Argument(help="The role, or `all` of them on this machine.")] = WorkerRole.ALL,
+    role: Annotated[WorkerRole, typer.Argument(help="The role, or `all` of them on this machine.")] = "all",
     *,
     exit_with_parent: Annotated[
         bool, typer.Option("--exit-with-parent", help="Stop when standard input closes.")
@@ -69,7 +58,7 @@ def worker(
     turns over HTTP, likewise.
     """
     settings = load_settings()
-    if role is WorkerRole.ALL:
+    if role == "all":
         with only_one(settings.data_dir):
             require_free_ports(settings)
             run_until_stopped(
@@ -83,10 +72,10 @@ def worker(
     from streams.wiring import ROLES
 
     configure_logging(settings.log_format, settings.log_level)
-    start_telemetry(settings.telemetry, role.value)
+    start_telemetry(settings.telemetry, role)
     for each in unknown_variables(Settings):
         structlog.get_logger(__name__).warning("unknown_setting", variable=each.name, perhaps_meant=each.meant)
-    run = _run_light if role is WorkerRole.LIGHT else ROLES[role.value]
+    run = _run_light if role == "light" else ROLES[role]
     try:
         run_until_stopped(lambda stop: run(settings, stop), exit_with_parent=exit_with_parent, within_s=_STOP_WITHIN_S)
     finally:

@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -194,26 +193,26 @@ _EXIT_MALFORMED = 1
 _EXIT_INTERRUPTED = 130
 
 
-class FormatName(StrEnum):
-    """Values of `--format`."""
-
-    AUTO = "auto"
-    TURNTIDE = "turntide"
-    BATCH = "batch"
-    RESPONSES = "responses"
-    LANGSMITH = "langsmith"
-    LANGFUSE = "langfuse"
-    OPENINFERENCE = "openinference"
-    OTLP = "otlp"
-    CHATGPT = "chatgpt"
-    CLAUDE = "claude"
-    SLACK = "slack"
-    WHATSAPP = "whatsapp"
-    OPENAI = "openai"
-    SHAREGPT = "sharegpt"
-    OASST = "oasst"
-    LOCOMO = "locomo"
-    DIALOGUES = "dialogues"
+FormatName = Literal[
+    "auto",
+    "turntide",
+    "batch",
+    "responses",
+    "langsmith",
+    "langfuse",
+    "openinference",
+    "otlp",
+    "chatgpt",
+    "claude",
+    "slack",
+    "whatsapp",
+    "openai",
+    "sharegpt",
+    "oasst",
+    "locomo",
+    "dialogues",
+]
+"""Values of `--format`."""
 
 
 _HELP = "\n\n".join(
@@ -248,9 +247,7 @@ def produce(
         str, typer.Argument(help="JSON Lines, a JSON array or object, CSV, Parquet or a chat's text; `-` is stdin.")
     ],
     *,
-    form: Annotated[
-        FormatName, typer.Option("--format", help="Format; auto looks at the first line.")
-    ] = FormatName.AUTO,
+    form: Annotated[FormatName, typer.Option("--format", help="Format; auto looks at the first line.")] = "auto",
     app_id: Annotated[str, typer.Option(help="App of turns that name none.")] = "default",
     user_id: Annotated[str | None, typer.Option(help="User of turns that name none.")] = None,
     start: Annotated[
@@ -308,7 +305,7 @@ def produce(
             assistants=frozenset(assistant or ()),
             zone=_zone(time_zone),
         ),
-        format_name=None if form is FormatName.AUTO else form.value,
+        format_name=None if form == "auto" else form,
         end_sessions=end_sessions,
         by_time=by_time,
         raw=raw,

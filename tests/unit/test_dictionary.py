@@ -11,7 +11,7 @@ import msgspec
 import polars as pl
 import pytest
 
-from jobs.archive.dictionary import VIEW_MEANINGS, DictionaryFormat, columns_of, document, entries
+from jobs.archive.dictionary import VIEW_MEANINGS, columns_of, document, entries
 from jobs.contracts.command import NAME, breaks, write
 from models.errors import ConfigurationError
 from models.events import AlertStatus
@@ -90,8 +90,8 @@ def test_unknown_view_names_the_known_ones() -> None:
 
 def test_page_needs_no_network_and_shows_everything() -> None:
     """One file: nothing is loaded, every view and the search are there. In Markdown each column has a row."""
-    markdown = document(entries("sessions"), DictionaryFormat.MARKDOWN)
-    page = document(entries(None), DictionaryFormat.HTML)
+    markdown = document(entries("sessions"), "markdown")
+    page = document(entries(None), "html")
 
     assert re.findall(r'(?:src|href)="(?!#)[^"]*"|@import|url\(', page) == []
     assert [view for view in VIEW_NAMES if f'<section id="{view}">' not in page] == []

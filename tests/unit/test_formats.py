@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -173,7 +173,7 @@ def test_undetectable(document: bytes) -> None:
 
 def test_format_option_names_every_format() -> None:
     """A new format must also be offered on the command line."""
-    assert ["auto", *FORMATS] == [name.value for name in FormatName]
+    assert ("auto", *FORMATS) == get_args(FormatName)
 
 
 def test_documents_of_lines_and_of_an_array() -> None:

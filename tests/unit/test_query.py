@@ -44,7 +44,7 @@ def archive(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 @pytest.mark.parametrize(
     ("form", "read"),
-    [(QueryFormat.PARQUET, pl.read_parquet), (QueryFormat.CSV, pl.read_csv), (QueryFormat.JSON, pl.read_json)],
+    [("parquet", pl.read_parquet), ("csv", pl.read_csv), ("json", pl.read_json)],
 )
 def test_rows_are_written_to_a_file(archive: Path, form: QueryFormat, read: object) -> None:
     """In each form, with the values that were asked for; nothing else is left in the folder."""
@@ -76,12 +76,12 @@ def test_an_error_does_not_repeat_what_somebody_said(sql: str) -> None:
 def test_failed_query_leaves_the_file_as_it_was(archive: Path) -> None:
     """It is written beside and renamed when it is whole; a terminal is no place for Parquet."""
     with pytest.raises(ConfigurationError, match="--to FILE"):
-        query("FROM turns", output=QueryFormat.PARQUET)
+        query("FROM turns", output="parquet")
     target = archive / "rows.parquet"
     target.write_text("before", encoding="utf-8")
 
     with pytest.raises(ConfigurationError, match="could not compute a row"):
-        query("SELECT content::INTEGER FROM turns", output=QueryFormat.PARQUET, to=target)
+        query("SELECT content::INTEGER FROM turns", output="parquet", to=target)
 
     assert "before" == target.read_text(encoding="utf-8")
     assert [] == list(archive.glob(".rows*"))
@@ -90,7 +90,7 @@ def test_failed_query_leaves_the_file_as_it_was(archive: Path) -> None:
 @pytest.mark.usefixtures("archive")
 def test_files_read_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """A filter by app opens one of the two files; the rest of the view opens none once it is settled."""
-    query("SELECT count(*) FROM raw.turns WHERE app = 'bank'", output=QueryFormat.CSV, explain=True)
+    query("SELECT count(*) FROM raw.turns WHERE app = 'bank'", output="csv", explain=True)
 
     header, row = capsys.readouterr().out.splitlines()
     assert "table,files_read,of_files,filters" == header
@@ -109,8 +109,8 @@ def test_damaged_file_is_named_with_the_way_around_it(
         file.unlink()
 
     with pytest.raises(StoreUnavailable, match="--without-damage") as told:
-        query("SELECT max(content) FROM turns", output=QueryFormat.CSV)
-    query("SELECT count(content) AS n FROM turns", output=QueryFormat.CSV, without_damage=True)
+        query("SELECT max(content) FROM turns", output="csv")
+    query("SELECT count(content) AS n FROM turns", output="csv", without_damage=True)
 
     assert file.name in str(told.value)
     assert "raw.turns of 2026-03-04" in str(told.value)
@@ -134,7 +134,7 @@ def test_files_are_opened_when_it_is_asked_for(archive: Path, capsys: pytest.Cap
     """A list of one's own is joined, and rows go to a file by a statement."""
     (archive / "wanted.csv").write_text("turn\n1\n", encoding="utf-8")
     wanted = f"FROM turns SEMI JOIN '{archive}/wanted.csv' USING (turn) SELECT app_id, turn"
-    query(wanted, output=QueryFormat.CSV, files=True)
+    query(wanted, output="csv", files=True)
 
     assert capsys.readouterr().out.split() == ["app_id,turn", "support,1"]
 
@@ -146,8 +146,8 @@ def test_files_are_opened_when_it_is_asked_for(archive: Path, capsys: pytest.Cap
 def test_no_cell_of_csv_is_run(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Neither by a spreadsheet nor by a terminal, printed as in a file; numbers stay what they are."""
     sql, target = "SELECT '=1+1' AS a, chr(27) || '[2J' AS b, -5 AS c, '-' AS \"=d\"", archive / "rows.csv"
-    query(sql, output=QueryFormat.CSV)
-    query(sql, output=QueryFormat.CSV, to=target)
+    query(sql, output="csv")
+    query(sql, output="csv", to=target)
     rows = [capsys.readouterr().out.splitlines()[1], target.read_text(encoding="utf-8").splitlines()[1]]
 
     assert rows == ["'=1+1,␛[2J,-5,'-"] * 2

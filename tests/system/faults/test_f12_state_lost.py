@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from jobs.operate.topics import ResetRole, apply_topics, reset_role
+from jobs.operate.topics import apply_topics, reset_role
 from models.errors import ConfigurationError, RecoveryFailed, TurntideError
 from models.events.topics import SESSION_STATE
 from streams.kafka.producer import Record
@@ -41,7 +41,7 @@ async def test_a_deleted_changelog_is_refused_until_the_state_is_rebuilt(setting
     gone = await refusal(settings)
     await apply_topics(settings)
     empty = await refusal(settings)
-    done = await reset_role(settings, ResetRole.SESSIONS)
+    done = await reset_role(settings, "sessions")
     async with sessions_role(settings):
         settled = await assert_equal_to_replay(settings)
 
@@ -64,7 +64,7 @@ async def test_local_state_is_a_cache(settings: Settings) -> None:
     await delete_topic(settings, SESSION_STATE)
     await apply_topics(settings)
     empty = await refusal(local)
-    await reset_role(settings, ResetRole.SESSIONS)
+    await reset_role(settings, "sessions")
     async with sessions_role(local):
         await assert_equal_to_replay(settings)
 
