@@ -6,6 +6,7 @@ came of it. Who writes here therefore reads its own writes, or is told that it w
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -111,6 +112,7 @@ class _Stats(Protocol[_Result_co]):
         ...
 
 
+@dataclass
 class Commands(Generic[_Command, _Result]):
     """Sends commands and waits for what comes of them.
 
@@ -121,19 +123,11 @@ class Commands(Generic[_Command, _Result]):
         sleep: Waits so many seconds.
     """
 
-    def __init__(
-        self,
-        sender: CommandSender | None,
-        stats: Callable[[_Command], Awaitable[_Stats[_Result] | None]],
-        *,
-        clock: Callable[[], float] = monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._sender = sender
-        self._stats = stats
-        self._clock = clock
-        self._sleep = sleep
-        self._waiting = 0
+    sender: CommandSender | None
+    stats: Callable[[_Command], Awaitable[_Stats[_Result] | None]]
+    clock: Callable[[], float] = monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _waiting: int = field(default=0, init=False)
 
     async def carry_out(self, command: _Command) -> _Result | None:
         """Send a command, and look until readers see what came of it; on return they do.
@@ -145,13 +139,13 @@ class Commands(Generic[_Command, _Result]):
             Problem: 503, this role takes no commands, or too many wait already; then nothing was written.
             DeliveryFailed: The log did not confirm it.
         """
-        if self._sender is None:
+        if self.sender is None:
             raise read_only()
         if self._waiting >= MAX_WAITING:
             raise unavailable(f"{MAX_WAITING} commands wait to be carried out already", code="too_many_waiting")
         self._waiting += 1
         try:
-            written = await self._sender.send(command)
+            written = await self.sender.send(command)
             result = await self._result(command, written)
         finally:
             self._waiting -= 1
@@ -161,19 +155,19 @@ class Commands(Generic[_Command, _Result]):
         return result
 
     async def _result(self, command: _Command, written: Position) -> _Result | None:
-        end_s = self._clock() + WAIT_S
+        end_s = self.clock() + WAIT_S
         while True:
-            stats = await self._stats(command)
+            stats = await self.stats(command)
             if stats is not None:
                 for result in stats.results:
                     if result.request_id == command.request_id:
                         return result
                 if stats.source.partition == written.partition and stats.source.offset >= written.offset:
                     return None  # others came so quickly that its result is told no more
-            left_s = end_s - self._clock()
+            left_s = end_s - self.clock()
             if left_s <= 0:
                 return None
-            await self._sleep(min(POLL_S, left_s))
+            await self.sleep(min(POLL_S, left_s))
 
 
 class SpaceCommands(Commands[AdminCommand, CommandResult]):
@@ -194,10 +188,10 @@ class SpaceCommands(Commands[AdminCommand, CommandResult]):
 
         A role that takes no commands has nowhere to note it: it is logged, as it is when the log does not confirm it.
         """
-        if self._sender is None:
+        if self.sender is None:
             log.info("admin_read_not_audited", by=read.by, how=read.how, reason="this role takes no commands")
             return
-        task = asyncio.create_task(self._note(self._sender, read), name=AUDIT)
+        task = asyncio.create_task(self._note(self.sender, read), name=AUDIT)
         self._noting.add(task)
         task.add_done_callback(self._noting.discard)
         if len(self._noting) > MAX_WAITING:

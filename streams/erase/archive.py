@@ -4,6 +4,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -29,6 +30,7 @@ _STIR_EVERY_S = 5.0
 _Done = TypeVar("_Done")
 
 
+@dataclass(frozen=True)
 class WriterArchive:
     """Works with the role's own writer while the role does not.
 
@@ -40,47 +42,39 @@ class WriterArchive:
         withdraw: Withdraws what the archive removed from what was published of it.
     """
 
-    def __init__(
-        self,
-        writer: LakeWriter,
-        alone: asyncio.Lock,
-        stir: Callable[[], None],
-        mined: Path,
-        withdraw: Callable[[], list[ErasedStore]] = list,
-    ) -> None:
-        self._writer = writer
-        self._mined = mined
-        self._alone = alone
-        self._stir = stir
-        self._withdraw = withdraw
+    writer: LakeWriter
+    alone: asyncio.Lock
+    stir: Callable[[], None]
+    mined: Path
+    withdraw: Callable[[], list[ErasedStore]] = list
 
     async def landed(self) -> Positions:
         """Next offset to land of each partition, as the catalog has it."""
-        known = await self._while_alone(self._writer.offsets)
+        known = await self._while_alone(self.writer.offsets)
         return {TopicPartition(place.topic, place.partition): move.next for place, move in known.items()}
 
     async def sessions_of(self, request: EraseRequested) -> Sequence[Spoke]:
         """Everybody who spoke in a session of the subject, and when."""
-        return await self._while_alone(lambda: sessions_of(self._writer.con, request))
+        return await self._while_alone(lambda: sessions_of(self.writer.con, request))
 
     async def namesakes_of(self, sessions: Collection[SessionName]) -> set[SessionName]:
         """Every session with the id of one of these, in any app, as far as the archive tells."""
-        return await self._while_alone(lambda: namesakes_of(self._writer.con, sessions))
+        return await self._while_alone(lambda: namesakes_of(self.writer.con, sessions))
 
     async def erase(self, subject: ErasureSubject) -> list[ErasedStore]:
         """Remove every row of the subject, their bytes, and what was mined and published of them."""
-        erased = await self._while_alone(lambda: erase(self._writer, subject, now=datetime.now(UTC)))
-        mined = await asyncio.to_thread(forget_mined, self._mined)
-        return [*erased, mined, *await asyncio.to_thread(self._withdraw)]
+        erased = await self._while_alone(lambda: erase(self.writer, subject, now=datetime.now(UTC)))
+        mined = await asyncio.to_thread(forget_mined, self.mined)
+        return [*erased, mined, *await asyncio.to_thread(self.withdraw)]
 
     async def _while_alone(self, work: Callable[[], _Done]) -> _Done:
         """Work in a thread; a cancelled caller waits for it, for nobody else may use the writer before."""
-        async with self._alone:
+        async with self.alone:
             working = asyncio.ensure_future(asyncio.to_thread(work))
             try:
                 while not working.done():
                     await asyncio.wait({working}, timeout=_STIR_EVERY_S)
-                    self._stir()
+                    self.stir()
             finally:
                 await asyncio.wait({working})
             return working.result()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from time import monotonic
 from typing import Any
@@ -34,27 +35,19 @@ _FETCH_WAIT_MS = 10
 """A broker answers a connection's requests one by one: whatever is asked next waits for a fetch that finds nothing."""
 
 
+@dataclass(frozen=True)
 class Logs:
     """Reads and writes topics by partition and offset; its clients are started, the reader has no group.
 
     `intake` says what the folds take for a turn or a command.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        intake: IntakePolicy,
-        *,
-        reader: AIOKafkaConsumer,
-        admin_client: AIOKafkaAdminClient,
-        producer: Producer,
-    ) -> None:
-        self.settings = settings
-        self.admin = admin_client
-        self.producer = producer
-        self._intake = intake
-        self._reader = reader
-        self._places: dict[Topic, list[TopicPartition]] = {}
+    settings: Settings
+    intake: IntakePolicy
+    reader: AIOKafkaConsumer
+    admin: AIOKafkaAdminClient
+    producer: Producer
+    _places: dict[Topic, list[TopicPartition]] = field(default_factory=dict, init=False)
 
     def name(self, topic: Topic) -> str:
         """Its name on the broker."""
@@ -67,8 +60,8 @@ class Logs:
             ConfigurationError: There is no such topic.
         """
         places = await self._partitions(topic)
-        starts = await self._reader.beginning_offsets(places)
-        ends = await self._reader.end_offsets(places)
+        starts = await self.reader.beginning_offsets(places)
+        ends = await self.reader.end_offsets(places)
         return {place: Extent(max(starts[place], (start or {}).get(place, 0)), ends[place]) for place in places}
 
     async def _partitions(self, topic: Topic) -> list[TopicPartition]:
@@ -85,14 +78,14 @@ class Logs:
     async def read(self, extents: Extents) -> AsyncGenerator[ConsumerRecord, None]:
         """Every record of the extents that the log has, each partition in order. Close it before the next one."""
         try:
-            async for record in read_extents(self._reader, extents, most_records=_POLL_RECORDS):
+            async for record in read_extents(self.reader, extents, most_records=_POLL_RECORDS):
                 yield record
         finally:
-            self._reader.unsubscribe()
+            self.reader.unsubscribe()
 
     async def holds_records(self, extents: Extents) -> bool:
         """Whether anything can be read there: what is compacted away, or a marker, is nothing to wait for."""
-        starts = await self._reader.beginning_offsets([*extents])
+        starts = await self.reader.beginning_offsets([*extents])
         present = {place: Extent(max(starts[place], extent.start), extent.end) for place, extent in extents.items()}
         async with aclosing(self.read(present)) as records:
             async for _ in records:
@@ -107,7 +100,7 @@ class Logs:
             if topic not in (TURNS, COMMANDS):
                 return decode_output(topic, record.value)
             decode = decode_input if topic is TURNS else decode_command
-            return decode(record.value, record.key, appended_at(record), self._intake)
+            return decode(record.value, record.key, appended_at(record), self.intake)
         except InvalidRecord as error:
             return DeadLetter(
                 id="",
@@ -133,7 +126,7 @@ class Logs:
         for place, each in records.items():
             pending += await self.producer.write(place.topic, place.partition, each)
         await acknowledged(pending)
-        return await self._reader.end_offsets([*records]) if records else {}
+        return await self.reader.end_offsets([*records]) if records else {}
 
     async def place_of(self, topic: Topic, key: bytes) -> TopicPartition:
         """The partition of a key."""
@@ -154,7 +147,7 @@ async def opened(settings: Settings, intake: IntakePolicy) -> AsyncIterator[Logs
         producer = Producer(settings)
         await producer.start()
         try:
-            yield Logs(settings, intake, reader=reader, admin_client=admin_client, producer=producer)
+            yield Logs(settings, intake, reader=reader, admin=admin_client, producer=producer)
         finally:
             await producer.stop()
 

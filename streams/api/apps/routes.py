@@ -6,6 +6,7 @@ written is in the log when it is answered, and as a rule also what came of it: w
 
 from asyncio import gather
 from collections.abc import Callable, Sized
+from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
@@ -123,6 +124,7 @@ class OfMemory(OfSpace, frozen=True, kw_only=True):
     memory_id: Annotated[int, Meta(ge=1, le=2**53, description="As the list has it.", examples=[7])]
 
 
+@dataclass(frozen=True)
 class AppMemoryAdmin:
     """Routes over memories of apps. An app that nothing is known of has no memories; it is no error.
 
@@ -133,43 +135,35 @@ class AppMemoryAdmin:
         now: The clock of commands and exports.
     """
 
-    def __init__(
-        self,
-        memories: AppMemoryIndex,
-        commands: SpaceCommands,
-        policy: AppPolicy,
-        *,
-        now: Callable[[], datetime] = messages.now_utc,
-    ) -> None:
-        self._memories = memories
-        self._commands = commands
-        self._policy = policy
-        self._now = now
+    memories: AppMemoryIndex
+    commands: SpaceCommands
+    policy: AppPolicy
+    now: Callable[[], datetime] = messages.now_utc
 
     @APPS.get("/{app_id:path}/memories", "list_app_memories", audits="text_read", kept=True)
     async def listed(self, asked: ListedMemories) -> messages.Memories:
         """Memories of an app, the latest updated first; those that others share with it after its own."""
         space = AskedSpace(asked)
-        found = list(await self._memories.memories(space.app_id, space.user_id))
+        found = list(await self.memories.memories(space.app_id, space.user_id))
         if asked.include_shared:
-            found += await self._memories.shared_with(space.app_id, space.user_id)
-        await self._commands.note(space.read(self._now(), "list", found))
+            found += await self.memories.shared_with(space.app_id, space.user_id)
+        await self.commands.note(space.read(self.now(), "list", found))
         return messages.Memories(memories=list(map(messages.memory_answer, found)))
 
     @APPS.get("/{app_id:path}/memories/export", "export_app_memories", audits="text_read")
     async def export(self, asked: OfSpace) -> RouteAnswer[messages.Exported]:
         """All memories of an app as a file, with what conflicts with what."""
         space = AskedSpace(asked)
-        found = await self._memories.memories(space.app_id, space.user_id)
+        found = await self.memories.memories(space.app_id, space.user_id)
         exported = messages.Exported(
             format=messages.EXPORT_FORMAT,
             version=messages.EXPORT_VERSION,
             app_id=space.app_id,
             user_id=space.user_id,
-            exported_at=self._now(),
+            exported_at=self.now(),
             memories=sorted(map(messages.memory_answer, found), key=lambda memory: memory.id),
         )
-        await self._commands.note(space.read(self._now(), "export", found))
+        await self.commands.note(space.read(self.now(), "export", found))
         name = quote(f"memories-{space.app_id}.json", safe="")
         headers = {"Content-Disposition": f"attachment; filename=\"memories.json\"; filename*=UTF-8''{name}"}
         return RouteAnswer(exported, headers)
@@ -179,10 +173,10 @@ class AppMemoryAdmin:
         """Memories of an app that speak of something, best first."""
         space = AskedSpace(asked)
         window = between(asked.since, asked.until)
-        found = await self._memories.find(
+        found = await self.memories.find(
             space.app_id, space.user_id, asked.q, mode=asked.mode, top_k=asked.limit, between=window
         )
-        await self._commands.note(space.read(self._now(), "search", found))
+        await self.commands.note(space.read(self.now(), "search", found))
         return messages.FoundMemories(
             memories=[
                 answered(messages.FoundMemory, messages.memory_answer(each), score=score) for each, score in found
@@ -232,20 +226,20 @@ class AppMemoryAdmin:
         found = await self._one_of(space, asked.memory_id)
         if found is None:
             raise _no_such_memory()
-        await self._commands.note(space.read(self._now(), "one", [found], asked.memory_id))
+        await self.commands.note(space.read(self.now(), "one", [found], asked.memory_id))
         return found
 
     @APPS.put("/{app_id:path}/memories/{memory_id}", "edit_app_memory", audits="acted", errors=(HTTPStatus.CONFLICT,))
     async def edit(self, asked: OfMemory, body: messages.EditMemory) -> messages.Edited | Accepted[messages.Pending]:
         """Put a memory right by hand, pin it, or share it with other apps."""
         space = AskedSpace(asked)
-        _require_fit(body, space, self._policy)
+        _require_fit(body, space, self.policy)
         importance = None if body.importance is None else body.importance / messages.SCALE
         changes = structs.asdict(body) | {"importance": importance}
         result = await self._done(space, MemoryEdited, memory_id=asked.memory_id, **changes)
         if isinstance(result, Accepted):
             return result
-        _require_done(result, self._policy)
+        _require_done(result, self.policy)
         return messages.Edited(
             success=True, memory=await self._one_of(space, asked.memory_id) if caller().text else None
         )
@@ -263,12 +257,12 @@ class AppMemoryAdmin:
     async def _done(
         self, space: AskedSpace, kind: type[AdminCommand], **fields: Any
     ) -> CommandResult | Accepted[messages.Pending]:
-        command: AdminCommand = kind(**space.command(self._now()), **fields)
-        result = await self._commands.carry_out(command)
+        command: AdminCommand = kind(**space.command(self.now()), **fields)
+        result = await self.commands.carry_out(command)
         return space.pending(command.request_id) if result is None else result
 
     async def _one_of(self, space: AskedSpace, memory_id: int) -> messages.MemoryAnswer | None:
-        found = await self._memories.memories(space.app_id, space.user_id)
+        found = await self.memories.memories(space.app_id, space.user_id)
         return next((messages.memory_answer(each) for each in found if each.memory_id == memory_id), None)
 
     async def _purged_users(self, asked: OfSpace) -> int | Accepted[messages.Pending]:
@@ -277,7 +271,7 @@ class AppMemoryAdmin:
         Raises:
             Problem: 422, they are too many for one request: nobody is to think that all went.
         """
-        found = [] if asked.user_id else await self._memories.spaces(_MOST_USERS + 2, asked.app_id)
+        found = [] if asked.user_id else await self.memories.spaces(_MOST_USERS + 2, asked.app_id)
         users = sorted({each.user_id for each in found} - {""})
         if len(users) > _MOST_USERS:
             detail = f"the app has memories of more than {_MOST_USERS} users: name one, or POST /v1/erase the app"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -78,6 +79,7 @@ class SimilarToAlert(OfAlert, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=50, description="How many at most.")] = 10
 
 
+@dataclass(frozen=True)
 class TimelineReader:
     """Reads for the caller of a request: the memories give only the caller's apps.
 
@@ -90,22 +92,12 @@ class TimelineReader:
         quoted: Masks what an alert quotes.
     """
 
-    def __init__(
-        self,
-        board: LiveBoard,
-        turns: SessionVectorMemory,
-        topics: TopicMemory,
-        users: UserMemory,
-        policy: NotifyPolicy,
-        *,
-        quoted: Callable[[str], str] = without_secrets,
-    ) -> None:
-        self._policy = policy
-        self._quoted = quoted
-        self._board = board
-        self._turns = turns
-        self._topics = topics
-        self._users = users
+    board: LiveBoard
+    turns: SessionVectorMemory
+    topics: TopicMemory
+    users: UserMemory
+    policy: NotifyPolicy
+    quoted: Callable[[str], str] = without_secrets
 
     @LIVE.get("/texts/{session_id:path}", "list_session_texts", audits="text_read")
     async def said(self, asked: SaidTurns) -> messages.Said:
@@ -117,8 +109,8 @@ class TimelineReader:
         """
         if not 0 <= asked.last - asked.first < MOST_TURNS:
             raise invalid_field("last", f"is to be from first on, and with it at most {MOST_TURNS} turns")
-        session = await session_of(self._turns, asked.session_id, asked.app_id)
-        found = await self._turns.turns_numbered(session, range(asked.first, asked.last + 1))
+        session = await session_of(self.turns, asked.session_id, asked.app_id)
+        found = await self.turns.turns_numbered(session, range(asked.first, asked.last + 1))
         return messages.Said(turns=[answered(messages.SaidTurn, each) for each in found])
 
     @LIVE.get("/sessions/{session_id:path}", "get_session_timeline")
@@ -132,29 +124,29 @@ class TimelineReader:
         """
         asked_by, text = note("text_read") if asked.text else caller(), asked.text
         if (app_id := asked_by.app_of(asked.app_id)) is None:
-            session = self._board.named(asked.session_id, asked_by.may_read)
+            session = self.board.named(asked.session_id, asked_by.may_read)
         else:
             session = SessionName(app_id, asked.session_id)
-        row = None if session is None else self._board.row(session)
+        row = None if session is None else self.board.row(session)
         if session is None or row is None:
             raise not_found("no such session within live.window; `turntide query` finds older ones in the archive")
         note_ids({"app_id": session.app_id}.get)
         turns, topics, facts, episodes = await asyncio.gather(
-            self._turns.last_turns(session, MOST_TURNS),
+            self.turns.last_turns(session, MOST_TURNS),
             self._all_topics(session),
-            self._users.facts(row.app_id, row.user_id, include_past=True),
-            self._users.episodes(row.app_id, row.user_id, limit=MOST_EPISODES),
+            self.users.facts(row.app_id, row.user_id, include_past=True),
+            self.users.episodes(row.app_id, row.user_id, limit=MOST_EPISODES),
         )
-        alerts = self._board.alerts(session)
-        segments = await self._turns.segments(session, MOST_SEGMENTS) if text else []
+        alerts = self.board.alerts(session)
+        segments = await self.turns.segments(session, MOST_SEGMENTS) if text else []
         summaries = {each.first_turn: each.summary for each in segments}
         return messages.Timeline(
             session=row,
             turns=_turns(turns, alerts),
-            modes=_modes(self._board.modes(session), {turn.turn: turn.timestamp for turn in turns}),
+            modes=_modes(self.board.modes(session), {turn.turn: turn.timestamp for turn in turns}),
             segments=[
                 answered(messages.Segment, each, summary=summaries.get(each.first_turn))
-                for each in self._board.segments(session)
+                for each in self.board.segments(session)
             ],
             topics=[_topic(topic, text=text) for topic in topics],
             facts=[
@@ -168,7 +160,7 @@ class TimelineReader:
                 if any(run.session_id == row.session_id for run in each.turns)
             ],
             alerts=[
-                alert_detail(alert, self._policy, text=text, quote=self._quote(alert, turns) if text else None)
+                alert_detail(alert, self.policy, text=text, quote=self._quote(alert, turns) if text else None)
                 for alert in alerts
             ],
         )
@@ -181,13 +173,13 @@ class TimelineReader:
             Problem: 404, the board does not know the alert, or it is another tenant's.
             StoreUnavailable: The store does not answer.
         """
-        alert = self._board.alert(asked.alert_id)
+        alert = self.board.alert(asked.alert_id)
         if alert is None or not caller().may_read(alert.event.app_id):
             raise not_found("no such alert within live.window; `turntide alerts list` shows older ones")
         note_ids({"app_id": alert.event.app_id}.get)
         session = SessionName(alert.event.app_id, alert.event.session_id)
-        found = await self._turns.sessions_like(session, [each.turn for each in alert.event.evidence], asked.limit)
-        rows = [(turn, self._board.row(SessionName(turn.app_id, turn.session_id))) for turn in found]
+        found = await self.turns.sessions_like(session, [each.turn for each in alert.event.evidence], asked.limit)
+        rows = [(turn, self.board.row(SessionName(turn.app_id, turn.session_id))) for turn in found]
         return SimilarSessions(
             sessions=[
                 answered(
@@ -204,11 +196,11 @@ class TimelineReader:
         """What was said in the alert's worst turn, masked before it is cut; None if the turn is not kept any more."""
         worst = worst_turn(alert.event)
         said = next((each.content for each in turns if each.turn == worst), None)
-        return None if said is None else self._quoted(said)[:MOST_QUOTED_CHARS]
+        return None if said is None else self.quoted(said)[:MOST_QUOTED_CHARS]
 
     async def _all_topics(self, session: SessionName) -> list[RememberedTopic]:
-        found = await self._topics.topics(session)
-        return [*found.kept, *await self._topics.gone(session, found, MOST_GONE_TOPICS)]
+        found = await self.topics.topics(session)
+        return [*found.kept, *await self.topics.gone(session, found, MOST_GONE_TOPICS)]
 
 
 def _turns(turns: Sequence[RememberedTurn], alerts: Sequence[KnownAlert]) -> list[messages.TimelineTurn]:

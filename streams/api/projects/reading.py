@@ -1,6 +1,7 @@
 """Reading projects' memory: routes of retrieval, of the context window and of search, which the MCP tools call too."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 
@@ -43,6 +44,7 @@ from streams.index.session_memory import SessionVectorMemory
 _NOT_YET = "conversation: nothing of it is indexed yet, so none of its messages is told"
 
 
+@dataclass(frozen=True)
 class ProjectReader:
     """Retrieval, context and look-ups over the memory of all projects.
 
@@ -56,24 +58,13 @@ class ProjectReader:
         tokens: Counts those of a context.
     """
 
-    def __init__(
-        self,
-        projects: ProjectMemories,
-        turns: SessionVectorMemory,
-        history: HistoryReader,
-        record: Callable[[str, str, Iterable[str]], None],
-        policy: ProjectPolicy,
-        *,
-        now: Callable[[], datetime] = now_utc,
-        tokens: TokenCounter = estimate_tokens,
-    ) -> None:
-        self.projects = projects
-        self._turns = turns
-        self._history = history
-        self._record = record
-        self._tokens = tokens
-        self.policy = policy
-        self.now = now
+    projects: ProjectMemories
+    turns: SessionVectorMemory
+    history: HistoryReader
+    record: Callable[[str, str, Iterable[str]], None]
+    policy: ProjectPolicy
+    now: Callable[[], datetime] = now_utc
+    tokens: TokenCounter = estimate_tokens
 
     async def view(self, asked: AskedProject) -> ProjectView:
         """Everything of the project; an empty one if nothing is known of it.
@@ -132,7 +123,7 @@ class ProjectReader:
         found = await self._found(view, _query(body, body.query, around), body.strategy)
         request = ContextRequest(conversation_id=body.conversation_id, recent=recent, system_prompt=body.system_prompt)
         try:
-            built, ids = render(view, request, found, policy, self._tokens)
+            built, ids = render(view, request, found, policy, self.tokens)
         except BudgetTooSmall as error:
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "budget_too_small", str(error)) from None
         self._note(named, ids if body.record_access else [])
@@ -148,7 +139,7 @@ class ProjectReader:
         return [
             answered(TurnAnswer, turn)
             for each in conversations
-            for turn in await self._turns.turns_numbered(SessionName(asked.app_id, each.id), each.recent)
+            for turn in await self.turns.turns_numbered(SessionName(asked.app_id, each.id), each.recent)
             if turn.app_id == asked.app_id
         ]
 
@@ -162,7 +153,7 @@ class ProjectReader:
         for name in sorted({each.conversation_id for each in chunks}):
             ranges = [range(c.first_turn, c.last_turn + 1) for c in chunks if c.conversation_id == name]
             first, last = min(each.start for each in ranges), max(each.stop for each in ranges)
-            page = await self._history.page(SessionName(asked.app_id, name), first, last - first)
+            page = await self.history.page(SessionName(asked.app_id, name), first, last - first)
             found += [
                 answered(TurnAnswer, turn)
                 for turn in page.turns
@@ -194,7 +185,7 @@ class ProjectReader:
 
     def _note(self, asked: AskedProject, ids: list[str]) -> None:
         if ids:
-            self._record(asked.app_id, asked.project_id, ids)
+            self.record(asked.app_id, asked.project_id, ids)
 
 
 class OfReader:

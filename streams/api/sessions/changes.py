@@ -7,6 +7,7 @@ order. It is answered once it is in the log; readers see what comes of it a mome
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, ClassVar
@@ -73,6 +74,7 @@ class CorrectTurn(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     reason: Annotated[str, Meta(max_length=1_000, description="Why, for the archive.")] = ""
 
 
+@dataclass(frozen=True)
 class SessionChanges:
     """Routes that change what is known of a session.
 
@@ -85,22 +87,12 @@ class SessionChanges:
         now: The clock of events.
     """
 
-    def __init__(
-        self,
-        turns: SessionVectorMemory,
-        topics: TopicMemory,
-        store: VectorStore,
-        writer: EventWriter | None,
-        archive: ArchivedTurns | None,
-        *,
-        now: Callable[[], datetime] = now_utc,
-    ) -> None:
-        self._turns = turns
-        self._topics = topics
-        self._store = store
-        self._writer = writer
-        self._archive = archive
-        self._now = now
+    turns: SessionVectorMemory
+    topics: TopicMemory
+    store: VectorStore
+    writer: EventWriter | None
+    archive: ArchivedTurns | None
+    now: Callable[[], datetime] = now_utc
 
     @_CHANGES.put("/topics/{topic}", "adjust_topic", audits="acted", errors=(HTTPStatus.CONFLICT,))
     async def adjust(self, asked: ChangedTopic, body: AdjustTopic) -> Accepted[Written]:
@@ -111,12 +103,12 @@ class SessionChanges:
         """
         if body == AdjustTopic():
             raise invalid_field("", "nothing is to change: name importance or tags")
-        session = await session_of(self._turns, asked.session_id, asked.app_id)
+        session = await session_of(self.turns, asked.session_id, asked.app_id)
         await self._require_topic(session, asked.topic)
         await self._require_open(session)
         event = TopicAdjusted(
             **session._asdict(),
-            timestamp=self._now(),
+            timestamp=self.now(),
             topic_id=asked.topic,
             importance=body.importance,
             tags=body.tags,
@@ -130,14 +122,14 @@ class SessionChanges:
         Raises:
             Problem: 404 no such topic or turn; 409 the session has ended; 503 nothing is written here.
         """
-        session = await session_of(self._turns, asked.session_id, asked.app_id)
+        session = await session_of(self.turns, asked.session_id, asked.app_id)
         if body.topic is not None:
             await self._require_topic(session, body.topic)
         elif body.turn is not None:
             await self._turn(session, body.turn)
         await self._require_open(session)
         event = FeedbackGiven(
-            **session._asdict(), timestamp=self._now(), value=body.value, topic_id=body.topic, turn=body.turn
+            **session._asdict(), timestamp=self.now(), value=body.value, topic_id=body.topic, turn=body.turn
         )
         return await self._write(event, session)
 
@@ -155,13 +147,13 @@ class SessionChanges:
         require_text()
         if len(body.content.encode()) > MAX_CONTENT_BYTES:
             raise invalid_field("content", f"has more than {MAX_CONTENT_BYTES} bytes of UTF-8")
-        session = await session_of(self._turns, asked.session_id, asked.app_id)
+        session = await session_of(self.turns, asked.session_id, asked.app_id)
         said = await self._turn(session, asked.turn)
         event = TurnCorrected(
             session_id=said.session_id,
             app_id=said.app_id,
             user_id=said.user_id,
-            timestamp=self._now(),
+            timestamp=self.now(),
             turn=said.turn,
             content=body.content,
             by=caller().name,
@@ -171,22 +163,22 @@ class SessionChanges:
 
     async def _require_open(self, session: SessionName) -> None:
         """Let through what changes a session that goes on; one that is unknown here may have begun a moment ago."""
-        found = await OF_EVENTS[ProfileUpdated].latest(self._store, session._asdict(), 1)
+        found = await OF_EVENTS[ProfileUpdated].latest(self.store, session._asdict(), 1)
         if found and not found[0].open:
             detail = "the session has ended, and its topics with it: they change again when it goes on"
             raise Problem(HTTPStatus.CONFLICT, "session_ended", detail)
 
     async def _turn(self, session: SessionName, number: int) -> RememberedTurn | ArchivedTurn:
-        for each in await self._turns.turns_numbered(session, [number]):
+        for each in await self.turns.turns_numbered(session, [number]):
             return each
-        if self._archive is not None and caller().may_read(session.app_id):
-            for older in await self._archive.turns(session, number, 1) or []:
+        if self.archive is not None and caller().may_read(session.app_id):
+            for older in await self.archive.turns(session, number, 1) or []:
                 if older.turn == number:
                     return older
         raise not_found("the session has no such turn: it never came, or was erased")
 
     async def _require_topic(self, session: SessionName, topic: str) -> None:
-        found = await self._topics.topic(session, topic)
+        found = await self.topics.topic(session, topic)
         if found is None or not found.kept:
             raise not_found("the session keeps no such topic: GET /v1/sessions/{id}/topics lists those it does")
 
@@ -194,8 +186,8 @@ class SessionChanges:
         self, event: TopicAdjusted | FeedbackGiven | TurnCorrected, session: SessionName, partition: int | None = None
     ) -> Accepted[Written]:
         """Write where the session stands: its producer may partition otherwise than Turntide does."""
-        if self._writer is None:
+        if self.writer is None:
             raise read_only()
         if partition is None:
-            partition = next((each.partition for each in await self._turns.last_turns(session, 1)), None)
-        return Accepted(answered(Written, await self._writer.write(TURNS.name, input_record(event, partition))))
+            partition = next((each.partition for each in await self.turns.last_turns(session, 1)), None)
+        return Accepted(answered(Written, await self.writer.write(TURNS.name, input_record(event, partition))))

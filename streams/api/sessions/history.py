@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -89,6 +90,7 @@ class History(Struct, frozen=True, kw_only=True):
     """Whether the archive was asked, and there is one."""
 
 
+@dataclass(frozen=True)
 class HistoryReader:
     """Routes over what is indexed of sessions, and the archive behind it.
 
@@ -101,22 +103,12 @@ class HistoryReader:
         shown: How the index shows a text: what it masks is not read in the archive either.
     """
 
-    def __init__(
-        self,
-        store: VectorStore,
-        turns: SessionVectorMemory,
-        archive: ArchivedTurns | None,
-        waiting: Waiting,
-        *,
-        keep_turns: int,
-        shown: Callable[[str], str] = str,
-    ) -> None:
-        self._store = store
-        self._turns = turns
-        self._archive = archive
-        self._waiting = waiting
-        self._keep_turns = keep_turns
-        self._shown = shown
+    store: VectorStore
+    turns: SessionVectorMemory
+    archive: ArchivedTurns | None
+    waiting: Waiting
+    keep_turns: int
+    shown: Callable[[str], str] = str
 
     @_HISTORY.get("/profile", "get_session_profile", audits="text_read")
     async def profile(self, asked: ReadSession) -> ProfileAnswer:
@@ -125,8 +117,8 @@ class HistoryReader:
         Raises:
             Problem: 404, nothing is known of the session.
         """
-        session = await self._waiting.session(self._turns, asked)
-        found = await OF_EVENTS[ProfileUpdated].latest(self._store, session._asdict(), 1)
+        session = await self.waiting.session(self.turns, asked)
+        found = await OF_EVENTS[ProfileUpdated].latest(self.store, session._asdict(), 1)
         if not found:
             raise not_found("no profile of this session is indexed: it is unknown, or began a moment ago")
         note_given([])
@@ -139,8 +131,8 @@ class HistoryReader:
         Raises:
             Problem: 404, no turn of the session is indexed; 422, several apps have one of this id.
         """
-        session = await self._waiting.session(self._turns, asked)
-        found = await self._turns.last_turns(session, 1)
+        session = await self.waiting.session(self.turns, asked)
+        found = await self.turns.last_turns(session, 1)
         if not found:
             raise not_found("no turn of this session is indexed")
         return answered(SessionApp, found[0])
@@ -148,12 +140,12 @@ class HistoryReader:
     @_HISTORY.get("/segments", "list_session_segments", audits="text_read")
     async def segments(self, asked: SessionSegments) -> SegmentedSession:
         """Summaries of the session's parts, each of five turns or so, and what was said since the last of them."""
-        session = await self._waiting.session(self._turns, asked)
-        segments = await self._turns.segments(session, asked.last)
+        session = await self.waiting.session(self.turns, asked)
+        segments = await self.turns.segments(session, asked.last)
         after = segments[-1].last_turn if segments else -1
         return SegmentedSession(
             segments=[answered(SegmentAnswer, each) for each in segments],
-            open_turns=[answered(IndexedTurn, each) for each in await self._turns.turns_after(session, after)],
+            open_turns=[answered(IndexedTurn, each) for each in await self.turns.turns_after(session, after)],
         )
 
     @_HISTORY.get("/history", "list_session_history", audits="text_read")
@@ -163,7 +155,7 @@ class HistoryReader:
         Raises:
             StoreUnavailable: The index or the archive does not answer.
         """
-        return await self.page(await self._waiting.session(self._turns, asked), asked.first, asked.limit)
+        return await self.page(await self.waiting.session(self.turns, asked), asked.first, asked.limit)
 
     async def page(self, session: SessionName, first: int, limit: int) -> History:
         """The same of a session that is at hand, `limit` turns from a number on.
@@ -171,18 +163,18 @@ class HistoryReader:
         Raises:
             StoreUnavailable: The index or the archive does not answer.
         """
-        kept = await self._turns.turns_after(session, first - 1)
+        kept = await self.turns.turns_after(session, first - 1)
         found = {turn.turn: answered(HistoryTurn, turn, stored="index") for turn in kept}
         older: list[ArchivedTurn] | None = None
-        if self._archive is not None and caller().may_read(session.app_id) and _has_gap(first, list(found)):
-            older = await self._archive.turns(session, first, limit + 1)
+        if self.archive is not None and caller().may_read(session.app_id) and _has_gap(first, list(found)):
+            older = await self.archive.turns(session, first, limit + 1)
             for turn in older or []:
-                shown = answered(HistoryTurn, turn, stored="archive", content=self._shown(turn.content))
+                shown = answered(HistoryTurn, turn, stored="archive", content=self.shown(turn.content))
                 found.setdefault(turn.turn, shown)
         numbers = sorted(found)
         page, rest = numbers[:limit], numbers[limit:]
         newest = kept[-1].turn if kept else -1
-        released = newest - self._keep_turns if older is None else -1
+        released = newest - self.keep_turns if older is None else -1
         return History(
             turns=[found[number] for number in page],
             next=rest[0] if rest else None,

@@ -119,6 +119,7 @@ class TimedMessage:
     timestamp: float
 
 
+@dataclass(frozen=True)
 class TopicReader:
     """Routes over one topic memory; the last one takes any word behind `/topics/`.
 
@@ -131,37 +132,27 @@ class TopicReader:
         now: The clock that ages are measured by.
     """
 
-    def __init__(
-        self,
-        memory: TopicMemory,
-        policy: TopicPolicy,
-        waiting: Waiting,
-        archive: ArchivedTurns | None = None,
-        *,
-        shown: Callable[[str], str] = str,
-        now: Callable[[], datetime] = now_utc,
-    ) -> None:
-        self._memory = memory
-        self._waiting = waiting
-        self._policy = policy
-        self._archive = archive
-        self._shown = shown
-        self._now = now
+    memory: TopicMemory
+    policy: TopicPolicy
+    waiting: Waiting
+    archive: ArchivedTurns | None = None
+    shown: Callable[[str], str] = str
+    now: Callable[[], datetime] = now_utc
 
     @_TOPICS.get("/topics", "list_topics", audits="text_read")
     async def topics(self, asked: SessionTopics) -> list[TopicAnswer]:
         """Topics of the session, the latest active first; an unknown session has none."""
-        session = await self._waiting.session(self._memory, asked)
-        found = await self._memory.topics(session)
-        gone = await self._memory.gone(session, found, _MOST_GONE) if asked.include_gone else []
+        session = await self.waiting.session(self.memory, asked)
+        found = await self.memory.topics(session)
+        gone = await self.memory.gone(session, found, _MOST_GONE) if asked.include_gone else []
         return self._answers([*found.kept, *gone])
 
     @_TOPICS.get("/topics/search", "search_topics", audits="text_read")
     async def search(self, asked: SimilarTopics) -> list[TopicAnswer]:
         """Topics of the session most like `q` by title and summary, best first. A read is no access of a topic."""
-        session = await self._waiting.session(self._memory, asked)
+        session = await self.waiting.session(self.memory, asked)
         within = between(asked.since, asked.until)
-        found = await self._memory.find_similar(
+        found = await self.memory.find_similar(
             asked.q, session, asked.top_k, include_gone=asked.include_gone, between=within
         )
         return self._answers(found)
@@ -172,7 +163,7 @@ class TopicReader:
         found = await self._found(asked)
         if found is None:
             return []
-        note_given(turns := await self._memory.messages(found, include_packed=False))
+        note_given(turns := await self.memory.messages(found, include_packed=False))
         said = [TopicMessage(turn.role, turn.content) for turn in turns]
         return said if found.summary is None else [TopicMessage("system", f"Topic summary: {found.summary}"), *said]
 
@@ -186,7 +177,7 @@ class TopicReader:
         found = await self._found(asked)
         if found is None:
             return []
-        turns = await self._memory.messages(found, include_packed=asked.include_packed)
+        turns = await self.memory.messages(found, include_packed=asked.include_packed)
         messages = {(each.session_id, each.turn): _timed(each) for each in turns}
         if asked.include_packed and len(messages) < found.message_count and caller().may_read(found.app_id):
             messages = {**await self._archived(found), **messages}
@@ -195,12 +186,12 @@ class TopicReader:
     async def _archived(self, topic: RememberedTopic) -> dict[tuple[str, int], TimedMessage]:
         """What the archive has of a topic, by session and turn; nothing where there is none."""
         found: dict[tuple[str, int], TimedMessage] = {}
-        if self._archive is None:
+        if self.archive is None:
             return found
-        for part in await self._memory.parts(topic):
+        for part in await self.memory.parts(topic):
             session = SessionName(part.app_id, part.session_id)
-            for each in await self._archive.of_topic(session, part.topic_id) or ():
-                found[part.session_id, each.turn] = _timed(each, self._shown)
+            for each in await self.archive.of_topic(session, part.topic_id) or ():
+                found[part.session_id, each.turn] = _timed(each, self.shown)
         return found
 
     @_TOPICS.get("/stats", "get_topic_statistics", audits="text_read")
@@ -210,16 +201,16 @@ class TopicReader:
         if found is None:
             raise not_found("the session has no active topic (yet): ask again after a turn")
         note_given([])  # a single topic is no item of a list: the audit counts none
-        return _stats(found, self._policy, self._now())
+        return _stats(found, self.policy, self.now())
 
     @_TOPICS.get("/topics/{topic}", "get_topic", audits="text_read")
     async def one(self, asked: NamedTopic) -> TopicAnswer:
         """One topic, also one that was evicted or merged away."""
-        found = await self._memory.topic(await self._waiting.session(self._memory, asked), asked.topic)
+        found = await self.memory.topic(await self.waiting.session(self.memory, asked), asked.topic)
         if found is None:
             raise _unknown_topic()
         note_given([])
-        return _answer(found, self._policy, self._now())
+        return _answer(found, self.policy, self.now())
 
     async def _found(self, asked: OfTopic) -> RememberedTopic | None:
         """A topic, or the active one; None where there is no active one.
@@ -227,14 +218,14 @@ class TopicReader:
         Raises:
             Problem: 404, the named topic is not known.
         """
-        found = await self._memory.topic(await self._waiting.session(self._memory, asked), asked.topic)
+        found = await self.memory.topic(await self.waiting.session(self.memory, asked), asked.topic)
         if found is None and asked.topic is not None:
             raise _unknown_topic()
         return found
 
     def _answers(self, topics: Sequence[RememberedTopic]) -> list[TopicAnswer]:
-        now = self._now()
-        return [_answer(topic, self._policy, now) for topic in topics]
+        now = self.now()
+        return [_answer(topic, self.policy, now) for topic in topics]
 
 
 def _timed(said: RememberedTurn | ArchivedMessage, shown: Callable[[str], str] = str) -> TimedMessage:

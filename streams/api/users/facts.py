@@ -12,6 +12,7 @@ archive go on as they are; so do memories of projects and of whole apps, which a
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, ClassVar
@@ -91,6 +92,7 @@ class ModeAnswer(Struct, frozen=True, kw_only=True):
     """Whether a part of it is in the log and not carried out yet."""
 
 
+@dataclass(frozen=True)
 class FactRoutes:
     """Routes that change facts, and the mode of a user's memory.
 
@@ -101,18 +103,10 @@ class FactRoutes:
         now: The clock of commands.
     """
 
-    def __init__(
-        self,
-        users: UserMemory,
-        commands: Commands[events.UserDeed, events.CommandResult],
-        spaces: Commands[events.AdminCommand, events.CommandResult],
-        *,
-        now: Callable[[], datetime] = now_utc,
-    ) -> None:
-        self._users = users
-        self._commands = commands
-        self._spaces = spaces
-        self._now = now
+    users: UserMemory
+    commands: Commands[events.UserDeed, events.CommandResult]
+    spaces: Commands[events.AdminCommand, events.CommandResult]
+    now: Callable[[], datetime] = now_utc
 
     @_FACTS.put(_PATH, "correct_user_fact", audits="acted", errors=(HTTPStatus.CONFLICT,))
     async def correct(self, asked: OfFact, body: CorrectFact) -> CorrectedFact | Accepted[PendingDeed]:
@@ -149,10 +143,10 @@ class FactRoutes:
         self, asked: OfFact, kind: type[events.FactCommand], *, begins: bool, **fields: Any
     ) -> events.CommandResult | Accepted[PendingDeed] | None:
         """What came of a command; None: nothing is known of the user, and nothing is begun."""
-        if not begins and await self._users.stats(app_of(asked), asked.user_id) is None:
+        if not begins and await self.users.stats(app_of(asked), asked.user_id) is None:
             return None
         command: events.FactCommand = kind(**self._about(asked), category=asked.category, key=asked.key, **fields)
-        result = await self._commands.carry_out(command)
+        result = await self.commands.carry_out(command)
         if result is not None:
             return result
         hint = "the command is in the log and will be carried out, once: look again; does the role memory run?"
@@ -167,8 +161,8 @@ class FactRoutes:
         Raises:
             Problem: 403 another tenant's app; 503 this role takes no commands.
         """
-        user = await self._commands.carry_out(events.MemoryModeSet(**self._about(asked), mode=body.mode))
-        space = await self._spaces.carry_out(events.SpaceModeSet(**self._about(asked), mode=body.mode))
+        user = await self.commands.carry_out(events.MemoryModeSet(**self._about(asked), mode=body.mode))
+        space = await self.spaces.carry_out(events.SpaceModeSet(**self._about(asked), mode=body.mode))
         changed = user is not None and user.outcome == "done"
         return ModeAnswer(mode=body.mode, changed=changed, pending=user is None or space is None)
 
@@ -177,13 +171,13 @@ class FactRoutes:
         return {
             "app_id": app_of(asked),
             "user_id": asked.user_id,
-            "timestamp": self._now(),
+            "timestamp": self.now(),
             "request_id": uuid4().hex,
             "by": caller().name,
         }
 
     async def _shown(self, asked: OfFact) -> FactAnswer | None:
-        found = await self._users.facts(app_of(asked), asked.user_id, category=asked.category)
+        found = await self.users.facts(app_of(asked), asked.user_id, category=asked.category)
         return next((answered(FactAnswer, each) for each in found if each.key == asked.key), None)
 
 
