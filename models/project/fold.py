@@ -4,7 +4,7 @@
 the same in the stream and in replay; the clock of a project is the broker's time of the record.
 
 - **Short term**: the last messages of each conversation verbatim, older ones as chunks (`project/talk.py`).
-- **Long term**: what is said becomes a memory if it is sure enough, else it is pending (`project/learning.py`);
+- **Long term**: what is said becomes a memory if it is sure enough, else it is pending (`project/work.py`);
   memories strengthen, supersede and contradict each other (`project/long_term.py`).
 - **Episodes**: key moments of conversations (`project/narrative.py`).
 - **By hand**: people add, edit, relate, delete and import (`project/commands.py`); each command is audited and

@@ -53,8 +53,9 @@ def test_every_pattern_of_a_section_is_used_by_its_module() -> None:
     asked, held = set[str](), set[str]()
     for file in Path(language.__path__[0]).rglob("*.py"):
         code = file.read_text()
-        if section := re.search(r'section\("(\w+)"\)', code):
-            asked |= {f"{section[1]}.{name}" for name in re.findall(r"_RE\.([A-Z_]+)", code)}
+        tables = re.findall(r'^(_\w+) = PatternTables\((?:[^\n]|\n[ )])*?\)\.section\(\s*"(\w+)"', code, re.MULTILINE)
+        for table, section in tables:
+            asked |= {f"{section}.{name}" for name in re.findall(rf"\b{table}\.([A-Z_]+)", code)}
     for file in Path(language.__path__[0], "data").glob("*_patterns.toml"):
         content = tomllib.loads(file.read_text())
         held |= {f"{section}.{name}" for section, patterns in content.items() for name in patterns}
