@@ -29,8 +29,7 @@ from typing import Final
 import msgspec
 
 from models.events.project_items import SUPERSEDES, MemoryType, ProjectMemory
-from models.language.contradiction import contradicting, denies, opposed
-from models.language.matters import other_value
+from models.language.contradiction import contradicting, denies, opposed, other_value
 from models.project.edges import Edges, relationship
 from models.project.kept_memories import MemoryChanges, holder, revised
 from models.project.shards import StoredMemory
