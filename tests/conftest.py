@@ -122,7 +122,16 @@ def pytest_collection_finish() -> None:
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]
-    """A file's tests go to one process, and so do those of the files that share a running system."""
+    """A file's tests go to one process, and so do those of the files that share a running system.
+
+    The first process takes files from the front, where tests wait for brokers and roles, the others from the end, where
+    they calculate: so there is always something to do while one waits.
+    """
+
+    def _assign_work_unit(self, node: Any) -> None:
+        if node is not self.nodes[0]:
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)

@@ -261,6 +261,7 @@ async def _until_equal(
 ) -> Comparison:
     """Compare until nothing differs or it is given up; a store that does not answer counts as a difference."""
     while True:
+        asked_s = monotonic()
         try:
             result = await compared()
         except NobodyToAsk as error:
@@ -270,7 +271,7 @@ async def _until_equal(
             result.add(where, DifferenceKind.MISSING, [str(error)])
         if not result.differences or await given_up():
             return result
-        await asyncio.sleep(_POLL_S)
+        await asyncio.sleep(max(_POLL_S, monotonic() - asked_s))  # a large archive is read half of the time at most
 
 
 def _archive_compared(settings: Settings, ends: Mapping[Topic, Ends], oracle: Replayed, users: Replayed) -> Comparison:

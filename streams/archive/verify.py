@@ -90,10 +90,12 @@ def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transa
     """Check the whole archive. Where producers are `transactional`, absent offsets (markers) are no finding."""
     con.execute("BEGIN")
     try:
+        noted = {topic for (topic,) in con.execute(f"SELECT DISTINCT topic FROM {RAW}.{OFFSETS}").fetchall()}
         partitions = [
             check
             for topic in REGISTRY.archived_topics
-            for check in _partitions(con, topic, topic.full_name(prefix), transactional=transactional)
+            if (name := topic.full_name(prefix)) in noted
+            for check in _partitions(con, topic, name, transactional=transactional)
         ]
         tables = [_table_check(con, name) for name in dict.fromkeys(table.name for table in TABLE_OF.values())]
         waiting, overdue = _without_dead_letter(con, prefix, now)

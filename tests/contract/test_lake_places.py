@@ -27,8 +27,6 @@ from tests.support.lake_places import Bucket, Database, Place, bucket, database,
 from tests.support.lake_records import NOW, PREFIX, buffer_of, land, turn
 from tests.support.subjects import of_session, sessions
 
-pytestmark = pytest.mark.usefixtures("archives_made_anew")
-
 CANARY = "canaryfeathers"
 _TURNS = Partition(TURNS.full_name(PREFIX), 0)
 _ROUNDS, _ROUNDS_HERE = 3, 8
@@ -69,6 +67,7 @@ def paths_in_catalog(writer: LakeWriter) -> list[str]:
     return sorted(path for (path,) in rows.fetchall())
 
 
+@pytest.mark.usefixtures("archives_made_anew")
 def test_what_lands_is_read(writer: LakeWriter, here: Place) -> None:
     """By another connection, whole, where the settings say, and once: the compare-and-set of offsets holds."""
     buffer = buffer_of([turn(0), turn(1)])

@@ -1,7 +1,10 @@
 """What stores have of somebody, and still have after an erasure: records of topics, and every byte of files."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import partial
 from itertools import product
 from pathlib import Path
 from struct import Struct
@@ -12,6 +15,7 @@ from aiokafka.record.default_records import DefaultRecordBatch
 from models.events.topics import Topic
 from streams.kafka.client import read_to_end
 from streams.settings import Settings
+from tests.support.fault_driver import until
 
 SEARCHED = {"log.index.size.max.bytes": 16 * 1024}
 """Of a broker whose files are searched: by default each of its hundreds of indexes is a file of 10 MB of zeros."""
@@ -27,14 +31,23 @@ def files_with(folder: Path, *needles: str | bytes) -> list[str]:
     """Files and folders below a folder in which, or in whose path, any of these stand; by their path from there."""
     wanted = [each.encode() if isinstance(each, str) else each for each in needles]
     paths = [(str(path.relative_to(folder)), path) for path in sorted(folder.rglob("*"))]
-    held = [(name, name.encode() + (path.read_bytes() if path.is_file() else b"")) for name, path in paths]
+    held = [(name, name.encode() + (_written(path) if path.is_file() else b"")) for name, path in paths]
     return [name for name, data in held if any(each in data for each in wanted)]
 
 
 def holding(folder: Path, word: str) -> list[str]:
     """Files below a folder in which a word stands; Parquet is compressed and read as what it says."""
+    return [*_holding(folder, word)]
+
+
+def holds(folder: Path, word: str) -> bool:
+    """Whether there is such a file; those after the first are not read."""
+    return any(True for _ in _holding(folder, word))
+
+
+def _holding(folder: Path, word: str) -> Iterator[str]:
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    return [str(path.relative_to(folder)) for path in files if word.encode() in _bytes(path).lower()]
+    yield from (str(path.relative_to(folder)) for path in files if word.encode() in _bytes(path).lower())
 
 
 async def valued(settings: Settings, topic: Topic, word: str) -> int:
@@ -43,22 +56,31 @@ async def valued(settings: Settings, topic: Topic, word: str) -> int:
     return sum([word in (record.value or b"").decode().lower() async for record in found])
 
 
-async def remembered(settings: Settings, topics: Iterable[Topic], words: Iterable[str]) -> bool:
-    """Whether these words have come to all of these topics."""
+async def until_remembered(settings: Settings, topics: Iterable[Topic], words: Iterable[str]) -> None:
+    """Wait until these words have come to all of these topics; what has come stays, and is not looked for again."""
     for topic, word in product(topics, words):
-        if not await valued(settings, topic, word):
-            return False
-    return True
+        await until(partial(valued, settings, topic, word), f"{word} in {topic.name}")
 
 
 def _bytes(path: Path) -> bytes:
     try:
-        found = path.read_bytes()
+        found = _written(path)
     except FileNotFoundError:
         return b""  # the broker removes files meanwhile
     if path.suffix == ".parquet" and found[len(_PARQUET) :].endswith(_PARQUET):  # else it is still being written
         return str(pl.read_parquet(found).rows()).encode()
     return found + b"".join(_records(found)) if _SEGMENT.fullmatch(path.name) else found
+
+
+def _written(path: Path) -> bytes:
+    """The file's bytes; a hole of a sparse one, of which stores have gigabytes, is read as a single zero."""
+    parts, at = [], 0
+    with path.open("rb", buffering=0) as file, suppress(OSError):  # the last hole has no data behind it
+        while True:
+            begins = os.lseek(file.fileno(), at, os.SEEK_DATA)
+            at = os.lseek(file.fileno(), begins, os.SEEK_HOLE)
+            parts.append(os.pread(file.fileno(), at - begins, begins))
+    return b"\0".join(parts)
 
 
 def _records(segment: bytes) -> Iterator[bytes]:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import ExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
+from time import monotonic
 from typing import Any
 
 from aiokafka import AIOKafkaProducer, ConsumerRecord, TopicPartition
@@ -126,7 +127,7 @@ async def delete_topic(settings: Settings, topic: Topic) -> None:
 
 
 async def until(holds: Callable[[], Any], what: str, *, within_s: float = WITHIN_S) -> Any:
-    """Poll until it gives something true, and give that.
+    """Poll until it gives something true, and give that; what takes long is asked less often.
 
     Raises:
         AssertionError: It does not in time.
@@ -134,12 +135,13 @@ async def until(holds: Callable[[], Any], what: str, *, within_s: float = WITHIN
     with suppress(TimeoutError):
         async with asyncio.timeout(within_s):
             while True:
+                asked_s = monotonic()
                 found = holds()
                 if asyncio.iscoroutine(found):
                     found = await found
                 if found:
                     return found
-                await asyncio.sleep(POLL_S)  # poll
+                await asyncio.sleep(max(POLL_S, 2 * (monotonic() - asked_s)))  # poll
     raise AssertionError(f"not within {within_s:g} s: {what}")
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from streams.encryption.keyring import keyring_of
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings, StateSettings
 from streams.state.table import StateTable
-from tests.support.bytes_left import SEARCHED, holding, remembered, valued
+from tests.support.bytes_left import SEARCHED, holding, until_remembered, valued
 from tests.support.encrypted import encrypted, environment
 from tests.support.fault_driver import assert_equal_to_replay, said, started, until
 
@@ -38,7 +37,7 @@ SAID = (
     "We decided to use {word} as our database.",
     "When does the {word} parcel number {n} arrive?",
 )
-EAGER = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT1S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT5S"}
+EAGER = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT1S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT20S"}
 MADE = (TURNS, FACTS, USER_EPISODES, PROJECTS)
 
 
@@ -118,7 +117,7 @@ async def test_no_byte_says_what_was_said_and_an_erased_key_takes_its_app(settin
         url = f"http://127.0.0.1:{roles['index'].port}"
         async with httpx.AsyncClient(base_url=url, timeout=30) as http:
             await send_to_turns(settings, [*talk("shop", SHOP), *talk("bank", BANK)])
-            await until(partial(remembered, settings, MADE, (SHOP, BANK)), "facts, episodes and decisions of both")
+            await until_remembered(settings, MADE, (SHOP, BANK))
             for name in ("sessions", "memory"):
                 roles[name].kill()
                 roles[name].start()
@@ -138,7 +137,7 @@ async def test_no_byte_says_what_was_said_and_an_erased_key_takes_its_app(settin
             told_after = {app: await prompt(http, app) for app in ("shop", "bank")}
             state = await state_of(settings)
             await send_to_turns(settings, [*talk("shop", ANEW, "s-3"), *talk("bank", BANK, "s-3")])
-            await until(partial(remembered, settings, MADE, (ANEW, BANK)), "facts of the app that begins anew")
+            await until_remembered(settings, MADE, (ANEW, BANK))
             await until(lambda: len(archived(settings)["shop"]) > 1, "new turns in the archive")
             await until(lambda: _tells(http, "shop", ANEW), "new facts in the index")
             again = {app: await prompt(http, app) for app in ("shop", "bank")}

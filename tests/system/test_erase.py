@@ -22,11 +22,10 @@ from models.wire.codec import encode
 from streams.archive.catalog import open_reader, paths_of
 from streams.erase.logs import opened
 from streams.erase.purge import IdlePartitions
-from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings, StateSettings
-from tests.support.bytes_left import SEARCHED, holding, remembered, valued
-from tests.support.fault_driver import said, started, until
+from tests.support.bytes_left import SEARCHED, holding, holds, until_remembered, valued
+from tests.support.fault_driver import records_on, said, started, until
 from tests.support.guarded_kafka import GuardedKafka
 from tests.support.lake_records import example
 from tests.support.session_driver import unnumbered
@@ -123,7 +122,7 @@ def spoken() -> Iterator[Record]:
 @asynccontextmanager
 async def working(settings: Settings, broker: GuardedKafka, folder: Path) -> AsyncIterator[dict[str, RoleProcess]]:
     """All roles, each as its own user of the broker, ready, stopped at the end."""
-    eager = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT1S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT5S"}
+    eager = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT1S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT20S"}
     roles = {
         name: RoleProcess(name, settings, log=folder / f"{name}.log", extra_environment={**eager, **broker.login(name)})
         for name in ROLES
@@ -132,12 +131,9 @@ async def working(settings: Settings, broker: GuardedKafka, folder: Path) -> Asy
         yield roles
 
 
-async def both_remembered(settings: Settings) -> bool:
-    """Whether both users' words have come through every stage."""
-    if not await remembered(settings, (FACTS, USER_EPISODES, MEMORIES, PROJECTS), (HERS, HIS)):
-        return False
-    letters = [record async for record in read_to_end(settings.kafka, DEAD_LETTERS.full_name(settings.topic_prefix))]
-    return len(letters) == 2
+async def both_refused(settings: Settings) -> bool:
+    """Whether a dead letter of each came."""
+    return len(await records_on(settings, DEAD_LETTERS)) == 2
 
 
 def erased(settings: Settings, broker: GuardedKafka, *options: str) -> ErasureProved:
@@ -161,11 +157,12 @@ async def test_nothing_of_an_erased_user_is_left(settings: Settings, eager_kafka
     kafka_log = eager_kafka.home / "log"
     async with working(settings, eager_kafka, tmp_path / "logs"):
         await send_to_turns(settings, spoken())
-        await until(partial(both_remembered, settings), "facts, episodes, memories and dead letters of both")
-        stores = places(settings, kafka_log).values()
-        await until(lambda: all(holding(folder, HERS) for folder in stores), "words of hers in every store")
+        await until_remembered(settings, (FACTS, USER_EPISODES, MEMORIES, PROJECTS), (HERS, HIS))
+        await until(partial(both_refused, settings), "dead letters of both")
+        for name, folder in places(settings, kafka_log).items():
+            await until(partial(holds, folder, HERS), f"words of hers in {name}")
         proof = await asyncio.to_thread(erased, settings, eager_kafka, "--purge-logs")
-        await until(lambda: not holding(kafka_log, HERS), "nothing of hers in the broker's files")
+        await until(lambda: not holds(kafka_log, HERS), "nothing of hers in the broker's files")
         again = await asyncio.to_thread(erased, settings, eager_kafka)
         after = {name: holding(folder, HERS) for name, folder in places(settings, kafka_log).items()}
         tasted = {name: holding(folder, TASTE) for name, folder in places(settings, kafka_log).items()}
@@ -222,4 +219,4 @@ async def test_a_quiet_partition_is_cleaned_when_it_is_due(settings: Settings, e
         woken = [await idle.wake([proof], datetime.now(UTC)) for _ in range(2)]
 
     assert (bool(before), woken) == (True, [1, 0])
-    await until(lambda: not holding(eager_kafka.home / "log", HERS), "the value is gone")
+    await until(lambda: not holds(eager_kafka.home / "log", HERS), "the value is gone")

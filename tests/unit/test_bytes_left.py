@@ -46,3 +46,14 @@ def test_a_parquet_file_is_read_once_it_is_whole(tmp_path: Path) -> None:
 
     assert "whole.parquet" in holding(tmp_path, "'parcel'")
     assert holding(tmp_path, "absent") == []
+
+
+def test_holes_of_a_file_are_passed(tmp_path: Path) -> None:
+    """A store keeps room before and behind what it wrote: that is found without the zeros around it."""
+    sparse = tmp_path / "vectors"
+    with sparse.open("wb") as file:
+        file.seek(2**40)
+        file.write(b"a parcel")
+        file.truncate(2**41)
+
+    assert (holding(tmp_path, "parcel"), holding(tmp_path, "absent")) == (["vectors"], [])
