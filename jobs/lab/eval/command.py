@@ -32,7 +32,7 @@ ShowMisses = Annotated[
     bool, typer.Option("--show-misses", help="Also print what was missed or found wrongly, with the messages.")
 ]
 FactsSplit = StrEnum("FactsSplit", ["DEV", "TEST", "ALL"])
-LeaveOut = StrEnum("LeaveOut", ["AUTO", "FAMILY", "SOURCE", "NOTHING"])
+LeaveOut = StrEnum("LeaveOut", ["AUTO", "FAMILY", "NOTHING"])
 ExtractionSplit = StrEnum("ExtractionSplit", ["DEV", "TEST", "RARE", "FOREIGN", "ALL"])
 
 
@@ -41,6 +41,7 @@ ExtractionSplit = StrEnum("ExtractionSplit", ["DEV", "TEST", "RARE", "FOREIGN", 
         "turntide lab eval escalation",
         "turntide lab eval escalation --data dialogues.jsonl --output json",
         "turntide lab eval escalation --data dialogues.jsonl --texts pool.jsonl.gz --leave-out family",
+        "turntide lab eval escalation --data dialogues.jsonl --texts pool.jsonl.gz --leave-out family --study",
         "turntide lab eval escalation --data mine.jsonl --leave-out nothing",
     )
 )
@@ -62,10 +63,18 @@ def escalation(
         LeaveOut,
         typer.Option(
             help="By whom a dialogue is judged. auto: by the configured scorer, or where that was trained on its "
-            "family, by one trained here without. family, source: always by one trained here without its family, or "
-            "without its source alone. nothing: by the configured scorer, though it may know it."
+            "family, by one trained here without. family: always by one trained here without its family. nothing: by "
+            "the configured scorer, though it may know it."
         ),
     ] = LeaveOut.AUTO,
+    study: Annotated[
+        bool,
+        typer.Option(
+            "--study",
+            help="Also what teaches: the learning curve over families, what the removal of each does, and single "
+            "turns of one topic. Takes long.",
+        ),
+    ] = False,
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Measure how well escalations are told from harmless talk, prefix by prefix, through the real fold.
@@ -79,7 +88,8 @@ def escalation(
     from jobs.shared.dialogues import read_dialogues, read_pools
 
     dialogues = ordinary_chats() if data is None else read_dialogues(data)
-    show(measure(dialogues, leave_out.value, read_pools(texts or (), dialogues)), Printer(output))
+    pool = read_pools(texts or (), dialogues)
+    show(measure(dialogues, leave_out.value, pool, study=study), Printer(output))
 
 
 @app.command(

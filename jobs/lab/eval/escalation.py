@@ -1,9 +1,8 @@
 """`turntide lab eval escalation`: the real fold over labelled dialogues, each judged by who has not seen its like."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.resources import files
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +12,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from jobs.lab.eval.escalation_scoring import ScoredSession, summary
+from jobs.lab.eval.escalation_scoring import Row, ScoredSession, summary
 from jobs.lab.eval.scores import cell
 from jobs.lab.train.card import COLUMNS
 from jobs.lab.train.scorer import Trainer, trainer_with_own
-from jobs.shared.dialogues import LabelledDialogue, family_of, folded, judging_policy, read_labelled
+from jobs.shared.dialogues import LabelledDialogue, families, family_of, folded, judging_policy, read_labelled
 from jobs.shared.output import OutputFormat, Printer, Progress, progress_bar
 from models.errors import ConfigurationError
 from models.events import AlertChanged, Role
@@ -85,50 +84,45 @@ def judge_dialogue(dialogue: LabelledDialogue, judging: DialogueJudge, embedder:
 
 
 def judges_left_out(
-    dialogues: Sequence[LabelledDialogue],
-    trainer: Trainer,
-    policy: Policy,
-    progress: Progress,
-    *,
-    by_family: bool = True,
+    dialogues: Sequence[LabelledDialogue], trainer: Trainer, policy: Policy, progress: Progress
 ) -> Iterator[tuple[list[LabelledDialogue], DialogueJudge]]:
-    """Dialogues of a family, or of a source, and a judge that was trained without it; family after family.
+    """Dialogues of a family and a judge that was trained without it; family after family.
 
     A user speaks in each; the trainer knows what can be learnt from, these and others, and `policy` whose thresholds
-    raise alerts. Not `by_family`, what else there is of the same hand is learnt from.
+    raise alerts.
     """
-    groups: dict[str, list[LabelledDialogue]] = {}
-    group_of = _group_of(by_family=by_family)
-    for dialogue in dialogues:
-        groups.setdefault(group_of(dialogue), []).append(dialogue)
-    for done, (name, group) in enumerate(sorted(groups.items())):
-        progress(done, len(groups))
-        model = trainer.model_without([name]) if by_family else trainer.model_without(sources=[name])
-        yield group, judging_by(model, policy, trainer.embedder)
-    progress(len(groups), len(groups))
+    for name, group in _by_family(dialogues, progress):
+        yield group, judging_by(trainer.model_without([name]), policy, trainer.embedder)
 
 
-def _group_of(*, by_family: bool) -> Callable[[LabelledDialogue], str]:
-    return attrgetter("family" if by_family else "source")
+def _by_family(
+    dialogues: Sequence[LabelledDialogue], progress: Progress
+) -> Iterator[tuple[str, list[LabelledDialogue]]]:
+    names = families(dialogues)
+    for done, name in enumerate(names):
+        progress(done, len(names))
+        yield name, [each for each in dialogues if each.family == name]
+    progress(len(names), len(names))
 
 
 def judge_left_out(
-    dialogues: Sequence[LabelledDialogue],
-    trainer: Trainer,
-    policy: Policy,
-    progress: Progress,
-    *,
-    by_family: bool = True,
+    dialogues: Sequence[LabelledDialogue], trainer: Trainer, policy: Policy, progress: Progress
 ) -> list[ScoredSession]:
-    """Each dialogue as `judges_left_out` has it, and as a bag of words has it that learnt from the same."""
-    judged, group_of = [], _group_of(by_family=by_family)
-    for group, judging in judges_left_out(dialogues, trainer, policy, progress, by_family=by_family):
-        learnt = [each for each in trainer.dialogues if group_of(each) != group_of(group[0])]
-        judged += [
-            structs.replace(judge_dialogue(each, judging, trainer.embedder), bag_of_words=words)
-            for each, words in zip(group, bag_of_words(learnt, group), strict=True)
-        ]
-    return judged
+    """Each dialogue as `judged_without` has it, without its own family; family after family."""
+    groups = _by_family(dialogues, progress)
+    return [each for name, group in groups for each in judged_without([name], group, trainer, policy)]
+
+
+def judged_without(
+    without: Collection[str], dialogues: Sequence[LabelledDialogue], trainer: Trainer, policy: Policy
+) -> list[ScoredSession]:
+    """Dialogues by a model trained without these families, and by a bag of words that learnt from the same."""
+    judging = judging_by(trainer.model_without(without), policy, trainer.embedder)
+    words = bag_of_words([each for each in trainer.dialogues if each.family not in without], dialogues)
+    return [
+        structs.replace(judge_dialogue(each, judging, trainer.embedder), bag_of_words=of_words)
+        for each, of_words in zip(dialogues, words, strict=True)
+    ]
 
 
 def bag_of_words(learnt: Sequence[LabelledDialogue], asked: Sequence[LabelledDialogue]) -> list[float | None]:
@@ -215,24 +209,26 @@ def sides_of(dialogues: Sequence[LabelledDialogue], leave_out: str, known_source
     )
 
 
-def require_two(dialogues: Sequence[LabelledDialogue], *, by_family: bool = True, instead: str) -> None:
+def require_two(dialogues: Sequence[LabelledDialogue], *, instead: str) -> None:
     """Say that leaving out needs something that is left.
 
     Raises:
-        ConfigurationError: There is one family alone, or one source; `instead` says what to do.
+        ConfigurationError: There is one family alone; `instead` says what to do.
     """
-    groups = set(map(_group_of(by_family=by_family), dialogues))
-    if len(groups) == 1:
-        kind = "family" if by_family else "source"
-        raise ConfigurationError(f"all dialogues are of one {kind}, {groups.pop()}: left out, none is left. {instead}")
+    if len(names := families(dialogues)) == 1:
+        raise ConfigurationError(f"all dialogues are of one family, {names[0]}: left out, none is left. {instead}")
 
 
 def measure(
-    dialogues: Sequence[LabelledDialogue], leave_out: str, pool: Sequence[LabelledDialogue] = ()
+    dialogues: Sequence[LabelledDialogue],
+    leave_out: str,
+    pool: Sequence[LabelledDialogue] = (),
+    *,
+    study: bool = False,
 ) -> dict[str, Any]:
     """The configured scorer on these dialogues, as a report of figures; `leave_out` as in `sides_of`.
 
-    Models trained here learn from the pool besides.
+    Models trained here learn from the pool besides; with `study` it says what taught them.
 
     Raises:
         ConfigurationError: No trained scorer is configured, or nothing is left to learn from.
@@ -246,11 +242,11 @@ def measure(
             "scorers and policies."
         )
     sides = sides_of(dialogues, leave_out, {source.name for source in model.file.card.sources})
-    if leave_out in {"family", "source"}:
-        instead = "Add others, or measure the configured scorer by --leave-out nothing."
-        require_two(sides.left_out, by_family=leave_out == "family", instead=instead)
+    if leave_out == "family":
+        require_two(sides.left_out, instead="Add others, or measure the configured scorer by --leave-out nothing.")
     judging = judging_by(model, policy, embedder)
-    measured = summary(judge_sides(sides, judging, embedder, pool, by_family=leave_out != "source"))
+    trainer = trainer_with_own([*sides.left_out, *pool], embedder) if sides.left_out else None
+    measured = summary(judge_sides(sides, judging, trainer, embedder))
     return {
         "scorer": model.name,
         "policy_version": policy.version,
@@ -263,23 +259,18 @@ def measure(
         "controls": measured.controls,
         "by_source": measured.by_source,
         **us_per_turn([*sides.left_out, *sides.as_it_is], judging, embedder),
+        **(studies(sides.left_out, trainer, judging.policy) if trainer is not None and study else {}),
     }
 
 
 def judge_sides(
-    sides: Sides,
-    judging: DialogueJudge,
-    embedder: Embedder,
-    pool: Sequence[LabelledDialogue] = (),
-    *,
-    by_family: bool,
+    sides: Sides, judging: DialogueJudge, trainer: Trainer | None, embedder: Embedder
 ) -> list[ScoredSession]:
-    """Every dialogue by its judge, with progress bars."""
+    """Every dialogue by its judge, with progress bars; the trainer makes those of what is left out."""
     judged = []
-    if sides.left_out:
+    if trainer is not None:
         with progress_bar("left out") as progress:
-            trainer = trainer_with_own([*sides.left_out, *pool], embedder)
-            judged += judge_left_out(sides.left_out, trainer, judging.policy, progress, by_family=by_family)
+            judged += judge_left_out(sides.left_out, trainer, judging.policy, progress)
     if sides.as_it_is:
         with progress_bar("dialogues") as progress:
             for done, dialogue in enumerate(sides.as_it_is, 1):
@@ -288,13 +279,24 @@ def judge_sides(
     return judged
 
 
+def studies(dialogues: Sequence[LabelledDialogue], trainer: Trainer, policy: Policy) -> dict[str, list[Row]]:
+    """What teaches: by families, and by turns of one topic."""
+    from jobs.lab.eval.escalation_study import family_study, turn_study
+
+    with progress_bar("study") as progress:
+        return {
+            "by_families": family_study(dialogues, trainer, policy, progress),
+            "by_turns": list(turn_study(trainer)),
+        }
+
+
 def show(report: Mapping[str, Any], printed: Printer) -> None:
     """Print a report: all of it as JSON, its sources as CSV."""
     if printed.form is OutputFormat.JSON:
         printed.record(report)
         return
     if printed.form is OutputFormat.TABLE:
-        flat = {name: value for name, value in report.items() if name not in {"by_source", "controls"}}
+        flat = {name: value for name, value in report.items() if not isinstance(value, dict | list)}
         flat |= {f"control: {name}": value for name, value in report["controls"].items()}
         printed.record({name: cell(value) for name, value in flat.items()})
     rows = [
@@ -302,3 +304,8 @@ def show(report: Mapping[str, Any], printed: Printer) -> None:
         for name, row in report["by_source"].items()
     ]
     printed.rows("by source", rows)
+    if printed.form is OutputFormat.TABLE:
+        for table in ("by_families", "by_turns"):
+            found = [{key: cell(each) for key, each in row.items()} for row in report.get(table, ())]
+            if found:
+                printed.rows(table.replace("_", " "), found)

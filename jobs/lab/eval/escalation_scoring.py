@@ -51,10 +51,10 @@ def roc_auc(
 ) -> float | None:
     """Chance that an escalating session has a higher value than a benign one, ties half; None without both labels."""
     sides = [[value(one) for one in sessions if one.escalating is label] for label in (True, False)]
-    return _area(*sides) if all(sides) else None
+    return area(*sides) if all(sides) else None
 
 
-def _area(positive: ArrayLike, negative: ArrayLike) -> float:
+def area(positive: ArrayLike, negative: ArrayLike) -> float:
     """Mann and Whitney's U by pairs."""
     ranks = rankdata(np.concatenate([positive, negative]))[: np.size(positive)]
     return float(ranks.mean() - (ranks.size + 1) / 2) / np.size(negative)
@@ -113,7 +113,7 @@ def ranked(sessions: Sequence[ScoredSession], value: Callable[[ScoredSession], f
     auc, recalls = None, dict[float, float | None].fromkeys(FALSE_ALARM_RATES)
     if len(set(labels.tolist())) > 1 and len(values) == len(labels):
         false_alarms, caught, _ = roc_curve(labels, values, drop_intermediate=False)
-        auc = _area(np.array(values)[labels], np.array(values)[~labels])
+        auc = area(np.array(values)[labels], np.array(values)[~labels])
         recalls = {rate: float(caught[false_alarms <= rate].max()) for rate in FALSE_ALARM_RATES}
     return {"roc_auc": auc, **{f"recall_at_fpr_{rate}": recall for rate, recall in recalls.items()}}
 
@@ -180,7 +180,7 @@ def roc_auc_interval(sessions: Sequence[ScoredSession], seed: int) -> tuple[floa
     sides = [[one.score for one in sessions if one.escalating is label] for label in (True, False)]
     if not all(sides):
         return None
-    areas = [_area(*(drawn.choice(side, len(side)) for side in sides)) for _ in range(_RESAMPLES)]
+    areas = [area(*(drawn.choice(side, len(side)) for side in sides)) for _ in range(_RESAMPLES)]
     low, high = np.quantile(areas, [0.025, 0.975])
     return float(low), float(high)
 

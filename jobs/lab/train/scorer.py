@@ -72,15 +72,17 @@ class Trainer:
     def __init__(self, dialogues: Sequence[LabelledDialogue], pairs: Sequence[MessagePair], embedder: Embedder) -> None:
         self.dialogues = [dialogue for dialogue in dialogues if dialogue.said_by_user]
         self.embedder = embedder
-        self._pairs = pairs
+        self.pairs = pairs
         self.turns: TrainingTurns = turns_of(self.dialogues, pairs, embedder)
-        self._weights: dict[frozenset[str], Floats] = {}
+        self._weights: dict[tuple[frozenset[str], str], Floats] = {}
 
-    def weights(self, without: Collection[str]) -> Floats:
-        """Of the features, learnt without these sources."""
-        key = self._taught_by.intersection(without)
+    def weights(self, without: Collection[str], hand: str = "") -> Floats:
+        """Of the features, learnt without these sources, and without own pairs whose set begins with `hand`."""
+        key = self._taught_by.intersection(without), hand
         if key not in self._weights:
-            self._weights[key] = fit_turns(self.turns, self._families(key))
+            kept = [not hand or not pair.set.startswith(hand) for pair in self.pairs]
+            turns = self.turns._replace(pair_weights=self.turns.pair_weights * kept)
+            self._weights[key] = fit_turns(turns, self._families(key[0]))
         return self._weights[key]
 
     def train(self, version: str, card: ModelCard, without: Collection[str] = ()) -> ScorerFile:
@@ -114,12 +116,17 @@ class Trainer:
     @cached_property
     def harms(self) -> HarmWeights:
         """What tells kinds of harm; learnt from the pairs alone."""
-        return fit_harms(self._pairs, self.turns.features[self.turns.dialogue < 0][::2])
+        return fit_harms(self.pairs, self.turns.features[self.turns.dialogue < 0][::2])
+
+    @cached_property
+    def teaching(self) -> list[str]:
+        """Families that the turn weights are learnt from."""
+        return both_labels(self.turns, self._families(()))
 
     @cached_property
     def _taught_by(self) -> frozenset[str]:
-        """Sources that the turn weights are learnt from."""
-        return self.sources_of(both_labels(self.turns, self._families(())))
+        """Their sources."""
+        return self.sources_of(self.teaching)
 
     @cached_property
     def _family_of(self) -> dict[str, str]:
@@ -134,10 +141,10 @@ class Trainer:
         """All sources of these families."""
         return frozenset(source for source, family in self._family_of.items() if family in families)
 
-    def model_without(self, families: Collection[str] = (), *, sources: Collection[str] = ()) -> TurnModel:
-        """A model that knows nothing of these families, or of these sources; for measuring, its card says nothing."""
+    def model_without(self, families: Collection[str]) -> TurnModel:
+        """A model that knows nothing of these families; for measuring, its card says nothing."""
         card = ModelCard(trained_on="", seed=0, sources=[], base_rate=0.0)
-        file = self.train(f"without-{'-'.join([*families, *sources])}", card, self.sources_of(families).union(sources))
+        file = self.train(f"without-{'-'.join(sorted(families))}"[:64], card, self.sources_of(families))
         return TurnModel(file, write_model(file))
 
     def _turn_calibration(self, without: Collection[str]) -> tuple[float, float]:
@@ -184,9 +191,10 @@ PRIOR_STRENGTH = 100.0
 """Inverse variance of a weight around its prior; the data weigh 1,000 sessions."""
 _SESSIONS = 1_000
 _SESSIONS_OF_A_SOURCE = 100
-SHARPNESS = 2.2
-"""Log-odds of the calibrated probability for one of the weighed sum (Platt 1999, on scores of families left out: 1.7 to
-2.7, whichever family is left out). Fixed, so that leaving a family out changes what is known and not the scale."""
+SHARPNESS = 2.8
+"""Log-odds of the calibrated probability for one of the weighed sum: what Platt (1999) gives on scores of families left
+out, with the threshold held where it is (2.6 to 3.1, whichever family is left out). Fixed, so that leaving a family out
+changes what is known and not the scale."""
 TARGET_FALSE_ALARMS = 0.03
 """Share of benign sessions, each source weighing the same, that the shipped threshold alerts on in training. The worst
 source alone would be no measure: the threshold would move whenever it is left out."""

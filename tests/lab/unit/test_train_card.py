@@ -96,10 +96,7 @@ def test_the_shipped_file_was_learnt_from_what_may_be_handed_on() -> None:
 
     assert closed == []
     assert {dialogue.source for dialogue in own_dialogues()} <= {source.name for source in card.sources}
-    # Trained when the command had its name of 0.2.
-    assert [each.replace("`turntide calibrate`", "`turntide alerts calibrate`") for each in card.failures] == [
-        *FAILURES
-    ]
+    assert card.failures == [*FAILURES]
 
 
 def test_no_word_of_own_texts_is_in_the_shipped_file() -> None:
