@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from itertools import chain
-from typing import TypeVar, get_args
-from urllib.parse import quote
+from typing import Any, TypeVar, get_args
 
 import httpx
 import msgspec
@@ -14,10 +13,13 @@ import msgspec
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import ProjectItem, SessionName
 from models.events.project_items import ItemKind
-from streams.api.projects.answers import ExportPage
-from streams.api.sessions.turns import IndexAnswer
+from streams.api.projects.messages import OfProject
+from streams.api.projects.routes import ExportItems, ProjectFiles, ProjectStandings
+from streams.api.sessions.turns import IndexAnswer, LastTurns, SessionReader
+from streams.api.users.messages import OfUser, UserEpisodes, UserFacts
+from streams.api.users.reading import MemoryReader
 from streams.erase.concerned import Project, User
-from streams.http.route import path_part
+from streams.http.route import route_of
 from streams.oracle.followers import Indexed, IndexedUser
 from streams.settings import Settings
 from streams.settings.http import HttpSettings
@@ -33,30 +35,6 @@ _Asked = TypeVar("_Asked")
 
 class NobodyToAsk(ConfigurationError):  # noqa: N818 - says what is the case
     """The index cannot be read here: Qdrant Edge belongs to the role's process, or the role is of another release."""
-
-
-class _Key(msgspec.Struct):
-    session_id: str
-    turn: int
-
-
-class _Fact(msgspec.Struct):
-    category: str
-    key: str
-    value: str
-
-
-class _Episode(msgspec.Struct):
-    turn_start: int
-    turn_end: int
-
-
-class _UserStats(msgspec.Struct):
-    turn_count: int = 0
-
-
-class _Project(msgspec.Struct):
-    known: bool = False
 
 
 async def read_index(settings: Settings, sessions: Collection[SessionName], *, index_url: str | None = None) -> Indexed:
@@ -111,48 +89,48 @@ class _IndexReader:
         self._client = client
 
     async def size(self) -> IndexAnswer:
-        return await self._ask("/v1/index", IndexAnswer)
+        found: IndexAnswer = await self._ask(SessionReader.index)
+        return found
 
     async def newest(self, session: SessionName, at_most: int) -> list[tuple[str, str, int]]:
-        app = f"app_id={quote(session.app_id, safe='')}"
-        path = f"/v1/sessions/{path_part(session.session_id)}/turns?{app}&last={at_most}"
-        return [(session.app_id, key.session_id, key.turn) for key in await self._ask(path, list[_Key])]
+        found = await self._ask(SessionReader.turns, LastTurns(**session._asdict(), last=at_most))
+        return [(session.app_id, each.session_id, each.turn) for each in found]
 
     async def user(self, who: User) -> IndexedUser:
-        path, app = f"/v1/users/{path_part(who.user_id)}", f"app_id={quote(who.app_id, safe='')}"
-        facts = await self._ask(f"{path}/facts?{app}", list[_Fact])
-        episodes = await self._ask(f"{path}/episodes?{app}&limit={_AT_MOST}", list[_Episode])
-        stats = await self._ask(f"{path}/standing?{app}", _UserStats)
+        whose = who._asdict()
+        facts = await self._ask(MemoryReader.facts, UserFacts(**whose))
+        episodes = await self._ask(MemoryReader.episodes, UserEpisodes(**whose, limit=_AT_MOST))
         return IndexedUser(
             facts=[(fact.category, fact.key, fact.value) for fact in facts],
             episodes=[(episode.turn_start, episode.turn_end) for episode in episodes],
-            turn_count=stats.turn_count,
+            turn_count=(await self._ask(MemoryReader.stats, OfUser(**whose))).turn_count,
         )
 
     async def project(self, which: Project) -> list[ProjectItem]:
-        path, app = f"/v1/projects/{path_part(which.project_id)}", f"app_id={quote(which.app_id, safe='')}"
-        found: list[ProjectItem] = []
-        if not (await self._ask(f"{path}?{app}", _Project)).known:
+        whose, found = which._asdict(), list[ProjectItem]()
+        if not (await self._ask(ProjectStandings.stats, OfProject(**whose))).known:
             return found
         for kind in get_args(ItemKind):
             after, more = "", True
             while more:
-                page = await self._ask(f"{path}/export?{app}&kind={kind}&after={after}", ExportPage)
+                page = await self._ask(ProjectFiles.export, ExportItems(**whose, kind=kind, after=after))
                 found += chain(page.memories, page.episodes, page.chunks, page.conversations, page.pending)
                 after, more = page.next, bool(page.next)
         return found
 
-    async def _ask(self, path: str, kind: type[_Answer]) -> _Answer:
-        there = self._client.base_url
+    async def _ask(self, method: Callable[..., Any], asked: msgspec.Struct | None = None) -> Any:
+        """Answer of the route that a method declares."""
+        there, route = self._client.base_url, route_of(method)
+        path, params = route.target(asked)
         try:
-            answer = await self._client.get(path)
+            answer = await self._client.get(path, params=params)
         except httpx.TransportError as error:
             raise StoreUnavailable(f"the index role does not answer at {there}: is it running?") from error
         if answer.status_code == HTTPStatus.NOT_FOUND:
-            raise NobodyToAsk(f"the index role at {there} does not serve {path.partition('?')[0]}")
+            raise NobodyToAsk(f"the index role at {there} does not serve {path}")
         if answer.status_code != HTTPStatus.OK:
             raise StoreUnavailable(f"the index role at {there} answers {path} with {answer.status_code}")
-        return msgspec.json.decode(answer.content, type=kind)
+        return msgspec.json.decode(answer.content, type=route.answers[HTTPStatus.OK])
 
 
 @asynccontextmanager
