@@ -40,6 +40,9 @@ ONCE: dict[str, Once] = {
     for rule in (
         Once("turns", "turns", ("app_id", "session_id", "turn"), beside=_NUMBERED),
         Once("risk_points", "risk_points", ("app_id", "session_id", "turn"), part="turn"),
+        Once(
+            "windows", "windows", ("scope", "app_id", "session_id", "window_start", 'source."partition"'), NEWEST_FIRST
+        ),
         *(
             Once(name, table, view.by, LOG_ORDER if view.takes == "first" else NEWEST_FIRST)
             for name, (table, view) in _OF_EVENTS.items()
@@ -54,7 +57,7 @@ class _Texts(Struct, forbid_unknown_fields=True):
     """As `definitions.toml` has them.
 
     Attributes:
-        over_said: View → query over turns as they were said, `$said`.
+        over_once: View → query over the rows that stand by a rule, `$turns` by that of turns.
         first: Views that others read, in the order of creation.
         newest: Table → key of which the newest row is a part of a query, as `$table`.
         views: Name → query.
@@ -62,7 +65,7 @@ class _Texts(Struct, forbid_unknown_fields=True):
 
     first: list[str]
     newest: dict[str, str]
-    over_said: dict[str, str]
+    over_once: dict[str, str]
     views: dict[str, str]
 
 
@@ -80,5 +83,5 @@ VIEW_NAMES = tuple(dict.fromkeys((*_TEXTS.first, *_OF_EVENTS)))
 def definitions(marks: Mapping[str, Marks]) -> dict[str, str]:
     """Each view's query, in the order of creation. Marks: table → up to where its repeats are in `raw.repeats`."""
     once = {name: rule.sql(marks) for name, rule in ONCE.items()}
-    over = {name: Template(query).substitute(said=once["turns"]) for name, query in _TEXTS.over_said.items()}
+    over = {name: Template(query).substitute(once) for name, query in _TEXTS.over_once.items()}
     return {view: (over | _ELSE).get(view) or once[view] for view in VIEW_NAMES}
