@@ -238,6 +238,7 @@ PROJECT: Final = EntityKind(
         ),
         Emits(events.ProjectAudited, topics.MEMORY_EVENTS, table="project_audits", views={"project_audit": once("id")}),
         Emits(events.StatementsRequested, topics.REQUESTS),
+        Emits(events.ProjectSummaryRequested, topics.REQUESTS),
     ),
 )
 KINDS: Final = (SESSION, USER, APP, PROJECT)

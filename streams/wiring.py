@@ -74,6 +74,8 @@ def _asking(policy: Policy, llm: LlmSettings) -> Policy:
     if llm.summarise_sessions:
         topics = structs.replace(policy.topics, ask=True)
         policy = structs.replace(policy, memory=structs.replace(policy.memory, ask=True), topics=topics)
+    if llm.summarise_projects:
+        policy = structs.replace(policy, projects=structs.replace(policy.projects, ask=True))
     if llm.make_memories:
         if policy.apps.answer_within <= llm.memory_timeout:
             raise ConfigurationError(

@@ -11,14 +11,16 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from models.events.base import NOT_ASKED, AskedOffset, Output, RequestId, Speaker, key_part
+from models.events.base import NOT_ASKED, AskedOffset, Output, RequestedTurn, RequestId, Speaker, key_part
 from models.events.fields import *
 from models.events.project_items import *
+from models.events.user import MOST_SUMMARY_CHARS
 
 MOST_NAMED = 1_000
 """Ids that one event names."""
 MOST_SENTENCES = 60
 """Of one message that a second reader is asked for."""
+SummarisedKind = Annotated[Literal["chunk", "episode"], about("Which of the two it is.", BEHAVIOUR)]
 _Ids = Annotated[list[ItemId], Meta(min_length=1, max_length=MOST_NAMED)]
 
 
@@ -80,6 +82,23 @@ class StatementsRead(ProjectCommand, frozen=True, kw_only=True, tag="statements_
     turn: Annotated[TurnIndex, about("Turn that says so.")]
     statements: Annotated[list[ReadStatement], about("What was found.", CONTENT, max_length=MOST_SENTENCES)]
     read_by: Annotated[str, about("The reader's name.", OPERATIONAL, max_length=256)] = ""
+    asked_offset: AskedOffset = NOT_ASKED
+
+
+class ProjectSummarised(ProjectCommand, frozen=True, kw_only=True, tag="project_summarised", gc=False):
+    """Answer to `ProjectSummaryRequested`. Of a chunk or episode that went, grew or merged since it changes nothing."""
+
+    session_id: Annotated[SessionId, about("Conversation that it is of.")]
+    kind: SummarisedKind
+    item_id: Annotated[ItemId, about("The chunk or episode.")]
+    first_turn: FirstTurn
+    last_turn: LastTurn
+    summary: Annotated[str, about("What was said, shorter.", CONTENT, min_length=1, max_length=MOST_SUMMARY_CHARS)]
+    key_topics: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=200)]],
+        about("Topics of the text, the most prominent first.", CONTENT, max_length=64),
+    ] = []
+    summarised_by: Annotated[SummarisedBy, Meta(max_length=256)]
     asked_offset: AskedOffset = NOT_ASKED
 
 
@@ -184,6 +203,7 @@ ProjectEvent = (
     ProjectTurnAdded
     | ProjectConversationEnded
     | StatementsRead
+    | ProjectSummarised
     | MemoriesAccessed
     | ProjectWorkDue
     | ProjectMemoryAdded
@@ -201,6 +221,7 @@ ProjectEvent = (
 
 ItemCause = Literal[
     "created",
+    "summarised",
     "said_again",
     "edited",
     "superseded",
@@ -217,8 +238,9 @@ ItemCause = Literal[
     "displaced",
     "erased",
 ]
-"""`continued`: a conversation went on. `decayed`: a consolidation brought the decay factor up to date. `restored`: back
-from the archived, or valid again as what had superseded it is gone. `displaced`: there were more than may be kept."""
+"""`summarised`: by a language model. `continued`: a conversation went on. `decayed`: a consolidation brought the decay
+factor up to date. `restored`: back from the archived, or valid again as what had superseded it is gone. `displaced`:
+there were more than may be kept."""
 
 
 class ProjectItemChanged(Output, frozen=True, kw_only=True, tag="project_item_changed"):
@@ -339,6 +361,26 @@ class StatementsRequested(Output, frozen=True, kw_only=True, tag="statements_req
     ]
 
 
-ProjectOutput = ProjectItemChanged | ProjectChanged | ProjectConsolidated | ProjectAudited | StatementsRequested
+class ProjectSummaryRequested(Output, frozen=True, kw_only=True, tag="project_summary_requested"):
+    """Asks a slower summariser for a new or grown chunk or episode. Never waited for; see `ProjectSummarised`."""
+
+    session_id: Annotated[SessionId, about("Conversation that it is of.")]
+    project_id: ProjectId
+    kind: SummarisedKind
+    item_id: Annotated[str, about("The chunk or episode.", IDENTIFIER, names="item")]
+    first_turn: FirstTurn
+    last_turn: LastTurn
+    summary: Annotated[str, about("An episode's summary by the rules, which says what it is of; else empty.", CONTENT)]
+    turns: Annotated[list[RequestedTurn], about("Its messages at hand, long ones cut.", CONTENT)]
+
+
+ProjectOutput = (
+    ProjectItemChanged
+    | ProjectChanged
+    | ProjectConsolidated
+    | ProjectAudited
+    | StatementsRequested
+    | ProjectSummaryRequested
+)
 ProjectForwarded = ProjectTurnAdded | ProjectConversationEnded
 """What the sessions role sends."""

@@ -39,6 +39,7 @@ Subject = Annotated[
 ]
 ValidFrom = Annotated[UtcTime, about("Time of the world from which it holds.")]
 ValidUntil = Annotated[UtcTime | None, about("Time of the world at which it no longer holds; null: it holds.")]
+_SummarisedBy = Annotated[str, about("What wrote the summary: extractive by rules, else a model's name.", OPERATIONAL)]
 Valence = Annotated[float, about(privacy=BEHAVIOUR, unit="-1 to 1", ge=-1.0, le=1.0)]
 
 RELATED_TO, DEPENDS_ON, CONTRADICTS, SUPERSEDES = "related_to", "depends_on", "contradicts", "supersedes"
@@ -144,6 +145,7 @@ class ProjectEpisode(Struct, frozen=True, kw_only=True):
     ]
     title: Annotated[str, about("What happened, in a few words.", CONTENT)]
     summary: Annotated[str, about("What happened, in a few sentences.", CONTENT)]
+    summarised_by: _SummarisedBy = "extractive"
     context: Annotated[str, about("What was spoken of when it happened.", CONTENT)] = ""
     participants: Annotated[list[str], about("Who took part: users, and roles.", IDENTIFIER, names="user")] = []
     outcome: Annotated[str | None, about("What came of it; null for nothing yet.", CONTENT)] = None
@@ -172,6 +174,7 @@ class ConversationChunk(Struct, frozen=True, kw_only=True):
     last_turn: Annotated[Count, about("Highest turn number, inside the range.", unit="turn number")]
     messages: Annotated[Count, about("How many messages are in it.")]
     summary: Annotated[str, about("What they said, shorter; of merged chunks `Earlier: … Then: …`.", CONTENT)]
+    summarised_by: _SummarisedBy = "extractive"
     key_topics: KeyTopics = []
     token_count: Annotated[Count, about("Tokens of the original messages.", unit="tokens")]
     summary_tokens: Annotated[Count, about("Tokens of the summary.", unit="tokens")]

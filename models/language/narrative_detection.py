@@ -18,7 +18,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from models.events.base import Role
 from models.events.ids import sortable_id
@@ -207,7 +207,7 @@ class _Teller(Struct, frozen=True):
         context = clipped(", ".join(self.watch.topics or self.topics), policy.context_chars)
         since = {name or Role.USER.value for name, turn in self.watch.speakers.items() if turn >= first - _JUST_BEFORE}
         linked = dict.fromkeys([memory.id for memory in self.memories] + (issue.linked if issue else []))
-        return ProjectEpisode(
+        episode = ProjectEpisode(
             id=sortable_id(began, self.key, said.conversation_id, kind.value, str(first)),
             kind=kind,
             title=title,
@@ -224,8 +224,8 @@ class _Teller(Struct, frozen=True):
             started_at=began,
             ended_at=said.timestamp,
             last_accessed_at=said.timestamp,
-            tokens=sum(map(estimate_tokens, (title, summary, context, outcome or ""))),
         )
+        return structs.replace(episode, tokens=tokens_of(episode))
 
     def _summary(self, narrative: NarrativeSentence, issue: OpenIssue | None) -> str:
         others = [each for each in own_sentences(self.said.content, self.said.role) if each != narrative.sentence]
@@ -233,6 +233,11 @@ class _Teller(Struct, frozen=True):
         besides = [most] if len(_topics(most)) > 1 else []
         was = [issue.title if issue.title.endswith("…") else f"{issue.title}."] if issue else []
         return " ".join([*was, _led_off(narrative.sentence), *besides])
+
+
+def tokens_of(episode: ProjectEpisode) -> int:
+    """Tokens of all that is told of it."""
+    return sum(map(estimate_tokens, (episode.title, episode.summary, episode.context, episode.outcome or "")))
 
 
 def _led_off(sentence: str) -> str:

@@ -254,6 +254,10 @@ class ProjectPolicy(PolicySection, frozen=True, kw_only=True):
     """Whether turns with a `project_id` go into a project's memory."""
     projects_of_session: Annotated[int, Meta(ge=1, le=64)] = 8
     """Projects of one session that are told of its end; more than one is rare."""
+    ask: bool = False
+    """Whether a slower summariser is asked for chunks and episodes; on where a language model is configured."""
+    asked_tokens: Annotated[int, Meta(ge=100, le=10_000)] = 8_000
+    """Of a chunk's or an episode's messages together, as the slower summariser sees them: each has the same share."""
     short_term: ShortTermPolicy = ShortTermPolicy()
     long_term: LongTermPolicy = LongTermPolicy()
     narrative: NarrativePolicy = NarrativePolicy()

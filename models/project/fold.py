@@ -26,7 +26,7 @@ from models.policy import Policy
 from models.project.commands import CommandFold
 from models.project.consolidation import ProjectUpkeep
 from models.project.outputs import ProjectEmission
-from models.project.state import ProjectState
+from models.project.state import CHUNK, ProjectState
 from models.project.view import ProjectView
 from models.project.work import Work
 from models.state.entity import Folding, is_late
@@ -160,8 +160,8 @@ class _ProjectStep:
                 self._turn(event)
             case events.ProjectConversationEnded():
                 self._ended(event)
-            case events.StatementsRead():
-                self._read(event)
+            case events.StatementsRead() | events.ProjectSummarised():
+                self._answered(event)
             case events.MemoriesAccessed():
                 done = self._accessed(event)
             case events.ProjectSessionErased():
@@ -196,13 +196,17 @@ class _ProjectStep:
         self._talk.name(conversation, said, milestones)
         self._talk.release()
 
-    def _read(self, answer: events.StatementsRead) -> None:
-        """What a second reader found counts as long as its conversation is there, and no session was erased since."""
+    def _answered(self, answer: events.StatementsRead | events.ProjectSummarised) -> None:
+        """What a slower stage says counts as long as its conversation is there, and no session was erased since."""
         conversation = self._state.conversation(answer.session_id)
         if conversation is None or is_late(answer, self._state.head.erased_offset):
             return
-        if said := self._learning.read_second(answer):
-            self._talk.name(conversation, said, [])
+        if isinstance(answer, events.StatementsRead):
+            self._talk.name(conversation, self._learning.read_second(answer), [])
+        elif answer.kind == CHUNK:
+            self._talk.summarised(conversation, answer)
+        else:
+            self._episodes.summarised(answer)
 
     def _ended(self, ended: events.ProjectConversationEnded) -> None:
         self._emission.touch()

@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Struct
 
 from models.events.project_items import EpisodeKind, ProjectEpisode
+from models.language.narrative_detection import tokens_of
 from models.language.notable import clipped
 from models.policy.project import NarrativePolicy
 from models.project.kept_memories import decay_at
-from models.text.words import estimate_tokens
 
 _THIRDS = 3
 
@@ -154,7 +154,7 @@ def _merged(a: ProjectEpisode, b: ProjectEpisode, policy: NarrativePolicy) -> Pr
     summary = clipped(" ".join(dict.fromkeys(each.summary for each in of_both)), policy.summary_chars)
     outcome = best.outcome or other.outcome
     ids = [*best.merged_ids, *other.merged_ids, other.id]
-    return msgspec.structs.replace(
+    merged = msgspec.structs.replace(
         best,
         summary=summary,
         outcome=outcome,
@@ -168,5 +168,5 @@ def _merged(a: ProjectEpisode, b: ProjectEpisode, policy: NarrativePolicy) -> Pr
         merged_ids=[each for each in dict.fromkeys(ids) if each != best.id][-policy.most :],
         access_count=best.access_count if best.id == other.id else a.access_count + b.access_count,
         last_accessed_at=max(a.last_accessed_at, b.last_accessed_at),
-        tokens=sum(map(estimate_tokens, (best.title, summary, best.context, outcome or ""))),
     )
+    return msgspec.structs.replace(merged, tokens=tokens_of(merged))

@@ -1,14 +1,20 @@
 """Outputs of the fold of project memory, with deterministic ids: each item once, as it is at the end."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from models import events
+from models.events.project import SummarisedKind
+from models.events.project_items import ConversationChunk, ProjectEpisode
+from models.policy.project import ProjectPolicy
+from models.project.short_term import RecentMessage
 from models.project.state import ProjectState
 from models.state import entity
 from models.state.entity import same_fields
+from models.text.words import CHARS_PER_TOKEN
 
 KIND_OF: dict[type[events.ProjectItem], events.ItemKind] = {
     events.ProjectMemory: "memory",
@@ -90,6 +96,27 @@ class ProjectEmission(entity.Emission[events.ProjectOutput]):
             active=item is not None,
             cause=cause,
             **({} if item is None else {kind: item}),  # type: ignore[arg-type]
+        )
+
+    def ask_summary(
+        self, item: ConversationChunk | ProjectEpisode, said: Sequence[RecentMessage], policy: ProjectPolicy
+    ) -> None:
+        """Ask a slower summariser for an item, where the policy says so, and tell it these messages."""
+        if not (policy.ask and said):
+            return
+        chars = policy.asked_tokens * CHARS_PER_TOKEN // len(said)
+        kind: SummarisedKind = "episode" if isinstance(item, ProjectEpisode) else "chunk"
+        user_id = next((message.user_id for message in said if message.user_id), "")
+        self.outputs.append(
+            events.ProjectSummaryRequested(
+                **self.common(f"project_summary_requested/{kind}/{item.id}", item.conversation_id, user_id),
+                **same_fields(item, events.ProjectSummaryRequested, "summary", "kind"),
+                project_id=self._project_id,
+                kind=kind,
+                item_id=item.id,
+                summary=item.summary if kind == "episode" else "",
+                turns=[events.RequestedTurn(message.role, message.content[:chars]) for message in said],
+            )
         )
 
     # --- what happened

@@ -27,7 +27,8 @@ from msgspec import Struct
 
 from models.events.base import Role
 from models.events.ids import sortable_id
-from models.events.project_items import ConversationChunk, ConversationStatus, ProjectConversation
+from models.events.project import ProjectSummarised
+from models.events.project_items import ConversationChunk, ConversationStatus, ProjectConversation, ProjectEpisode
 from models.language.narrative_detection import NarrativeState
 from models.policy.project import ShortTermPolicy
 from models.project.store import LAYOUT
@@ -89,6 +90,24 @@ def chunk_of(
         started_at=started_at,
         ended_at=max(times),
         created_at=place.now,
+    )
+
+
+def is_as_asked(item: ConversationChunk | ProjectEpisode, answer: ProjectSummarised) -> bool:
+    """Whether an item is what a summary was asked for: it neither grew nor merged since."""
+    said = (item.id, item.conversation_id, item.first_turn, item.last_turn)
+    return said == (answer.item_id, answer.session_id, answer.first_turn, answer.last_turn)
+
+
+def told_anew(chunk: ConversationChunk, answer: ProjectSummarised, policy: ShortTermPolicy) -> ConversationChunk:
+    """The chunk with a slower summariser's words, and with its topics if it named any."""
+    summary = cut_short(answer.summary, policy.summary_chars)
+    return msgspec.structs.replace(
+        chunk,
+        summary=summary,
+        summarised_by=answer.summarised_by,
+        key_topics=answer.key_topics[: policy.key_topics] or chunk.key_topics,
+        summary_tokens=estimate_tokens(summary),
     )
 
 
@@ -220,9 +239,13 @@ class ConversationState:
         """A message at hand."""
         return LAYOUT.part(self._parts, f"t{turn}", RecentMessage)
 
+    def messages(self, turns: Iterable[int]) -> list[RecentMessage]:
+        """Messages at hand; those that an import does not have are left out."""
+        return [message for turn in turns if (message := self.message(turn)) is not None]
+
     def take(self, turns: Iterable[int]) -> list[RecentMessage]:
-        """Messages that leave the short term; those that an import does not have are left out."""
-        found = [message for turn in turns if (message := self.message(turn)) is not None]
+        """Messages that leave the short term."""
+        found = self.messages(turns)
         for message in found:
             self._parts.drop(f"t{message.turn}")
         return found

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from models.events import ConversationChunk, ItemCause, ProjectTurnAdded, Role
+from models.events import ConversationChunk, ItemCause, ProjectSummarised, ProjectTurnAdded, Role
 from models.events.project_items import ConversationStatus, ProjectConversation
 from models.policy import Policy
 from models.project.outputs import ProjectEmission
@@ -13,8 +13,10 @@ from models.project.short_term import (
     ConversationState,
     RecentMessage,
     chunk_of,
+    is_as_asked,
     merged,
     named_in,
+    told_anew,
     with_status,
     with_turn,
 )
@@ -27,7 +29,7 @@ class ProjectTalk:
     def __init__(self, state: ProjectState, emission: ProjectEmission, policy: Policy) -> None:
         self._state = state
         self._emission = emission
-        self._policy = policy.projects.short_term
+        self._policy, self._asked = policy.projects.short_term, policy.projects
         self._risky = policy.risk.risky_topics
 
     def has(self, turn: ProjectTurnAdded) -> bool:
@@ -170,8 +172,19 @@ class ProjectTalk:
         self.change(state, msgspec.structs.replace(conversation, recent=left))
         if said:
             place = ChunkPlace(self._state.key, conversation.id, state.head.numbered + 1, self._emission.now)
-            self._keep(state, chunk_of(said, place, self._policy, self._risky), None, "created")
+            chunk = chunk_of(said, place, self._policy, self._risky)
+            self._keep(state, chunk, None, "created")
+            self._emission.ask_summary(chunk, said, self._asked)
             self._fit(state)
+
+    def summarised(self, state: ConversationState, answer: ProjectSummarised) -> None:
+        """A slower summariser's words for a chunk that is what was asked for."""
+        for number, slot in state.head.chunks:
+            chunk = state.chunk(number)
+            if is_as_asked(chunk, answer):
+                chunk = told_anew(chunk, answer, self._policy)
+                state.put_chunk(chunk, slot)
+                self._emission.item(chunk, slot, "summarised")
 
     def _fit(self, state: ConversationState) -> None:
         """The two oldest become one while there are too many."""

@@ -21,6 +21,7 @@ from models.events import (
     ItemCause,
     MemorySource,
     PendingFact,
+    ProjectSummarised,
     ProjectTurnAdded,
     Role,
     StatementsRead,
@@ -30,7 +31,8 @@ from models.events.ids import sortable_id
 from models.events.project import MOST_SENTENCES, CommandOutcome
 from models.events.project_items import ProjectEpisode
 from models.language.contradiction import is_revision, revised
-from models.language.narrative_detection import ConversationTurn, detect
+from models.language.narrative_detection import ConversationTurn, detect, tokens_of
+from models.language.notable import clipped
 from models.language.statements.extraction import SEED_DECISION, ExtractedStatement, extract, stated, unread
 from models.language.statements.spoken import sentences_of
 from models.policy import Policy
@@ -39,7 +41,7 @@ from models.project.long_term import LongTerm
 from models.project.narrative import merge_overlapping, take
 from models.project.outputs import ProjectEmission, said_first
 from models.project.shards import PENDING, KeptFact, StoredMemory, suffix_of
-from models.project.short_term import ConversationState, RecentMessage, cut_short
+from models.project.short_term import ConversationState, RecentMessage, cut_short, is_as_asked
 from models.project.state import EPISODE, ProjectState
 from models.project.talk import ProjectTalk
 from models.state.entity import same_fields
@@ -235,7 +237,7 @@ class EpisodeFold:
         self._state = state
         self._emission = emission
         self._talk = talk
-        self._policy = policy.projects.narrative
+        self._policy, self._asked = policy.projects.narrative, policy.projects
 
     def read(
         self, turn: ProjectTurnAdded, message: RecentMessage, conversation: ConversationState, said: Iterable[str]
@@ -254,7 +256,20 @@ class EpisodeFold:
         watch = conversation.watch()
         found = detect(watch, spoken, kept, self._state.key, self._policy)
         conversation.keep_watch(watch)
-        return [changed for episode in found for changed in self._take(episode)]
+        changed = dict.fromkeys(name for episode in found for name in self._take(episode))
+        grown = [known.episode for name in changed if (known := self._state.episode(name)) is not None]
+        for episode in grown:
+            turns = [each for each in conversation.head.conversation.recent if each <= episode.last_turn]
+            self._emission.ask_summary(episode, conversation.messages(turns), self._asked)
+        return [episode.id for episode in grown]
+
+    def summarised(self, answer: ProjectSummarised) -> None:
+        """A slower summariser's words for an episode that is what was asked for."""
+        kept = self._state.episode(answer.item_id)
+        if kept is not None and is_as_asked(kept.episode, answer):
+            summary = clipped(answer.summary, self._policy.summary_chars)
+            told = msgspec.structs.replace(kept.episode, summary=summary, summarised_by=answer.summarised_by)
+            self.put(msgspec.structs.replace(told, tokens=tokens_of(told)), "summarised")
 
     def _take(self, episode: ProjectEpisode) -> list[str]:
         taken = take(self._state.episodes(), episode, self._emission.now, self._policy)

@@ -22,6 +22,8 @@ from models.events import (
     FactsRequested,
     MemoryProposed,
     MemoryRequested,
+    ProjectSummarised,
+    ProjectSummaryRequested,
     SegmentRequested,
     SegmentSummarised,
     StatementsRead,
@@ -123,6 +125,7 @@ Request = (
     | FactsRequested
     | MemoryRequested
     | CompactionRequested
+    | ProjectSummaryRequested
     | SegmentRequested
     | StatementsRequested
     | TopicSummaryRequested
@@ -132,6 +135,7 @@ Reply = (
     | FactsExtracted
     | MemoryProposed
     | CompactionDecided
+    | ProjectSummarised
     | SegmentSummarised
     | StatementsRead
     | TopicSummarised
@@ -141,7 +145,7 @@ Answerers = Mapping[type[Request], Callable[[Any], Awaitable[Reply | None]]]
 
 
 _OfASpace = TypeVar("_OfASpace", MemoryProposed, CompactionDecided)
-_OfASession = TypeVar("_OfASession", SegmentSummarised, TopicSummarised)
+_Better = TypeVar("_Better", SegmentSummarised, TopicSummarised, ProjectSummarised)
 _Reply = TypeVar("_Reply", bound=Reply)
 _ABOUT = ("app_id", "user_id", "session_id", "timestamp")
 
@@ -158,6 +162,7 @@ def answerers(
         StatementsRequested: partial(_statements, reader),
         SegmentRequested: partial(_better, summariser, "segment", SegmentSummarised),
         TopicSummaryRequested: partial(_better, summariser, "topic", TopicSummarised),
+        ProjectSummaryRequested: partial(_better, summariser, "", ProjectSummarised),
     }
 
 
@@ -176,18 +181,24 @@ async def _episode(summariser: Summariser, request: EpisodeRequested) -> Episode
 
 
 async def _better(
-    summariser: Summariser, task: str, kind: type[_OfASession], request: SegmentRequested | TopicSummaryRequested
-) -> _OfASession | None:
-    """A summary where the session has the extractive one already; None: that one stands."""
+    summariser: Summariser,
+    task: str,
+    kind: type[_Better],
+    request: SegmentRequested | TopicSummaryRequested | ProjectSummaryRequested,
+) -> _Better | None:
+    """A summary where the fold has the extractive one already; None: that one stands."""
     turns = list(request.turns)
-    if isinstance(request, TopicSummaryRequested) and request.summary:
+    if not isinstance(request, SegmentRequested) and request.summary:
         turns.insert(0, RequestedTurn(Role.SYSTEM, f"Summary so far: {request.summary}"))
+    if isinstance(request, ProjectSummaryRequested):
+        task = f"project_{request.kind}"
     made = await summariser.summarise(turns, task)
     if made.summarised_by == EXTRACTIVE:
         _count("extractive")
         return None
     _count("answered")
-    return _reply(kind, request, summary=made.text, summarised_by=made.summarised_by)
+    said = {"summary": made.text, "summarised_by": made.summarised_by, "key_topics": made.key_topics}
+    return _reply(kind, request, **{name: each for name, each in said.items() if name in kind.__struct_fields__})
 
 
 async def _facts(extractor: FactExtractor | None, request: FactsRequested) -> FactsExtracted | None:

@@ -179,6 +179,9 @@ class LlmSettings(ModelServerSettings):
     summarise_sessions: bool = Field(
         True, description="Also summarise open sessions as they go on, every five turns; costs a call each."
     )
+    summarise_projects: bool = Field(
+        True, description="Also summarise projects' chunks, every ten turns, and episodes; costs a call each."
+    )
     make_memories: bool = Field(
         True,
         description="Also make apps' memories of conversations that end, and decide which of eleven goes.",

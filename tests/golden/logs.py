@@ -68,6 +68,10 @@ async def chaos(folder: Path) -> World:
 _BETTER = {
     "segment_requested": ("segment_summarised", "session_id", "first_turn", "last_turn", "ended_at"),
     "topic_summary_requested": ("topic_summarised", "session_id", "topic_id", "packed"),
+    "project_summary_requested": (
+        "project_summarised",
+        *("session_id", "project_id", "kind", "item_id", "first_turn", "last_turn"),
+    ),
 }
 
 

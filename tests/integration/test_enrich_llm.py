@@ -7,11 +7,20 @@ from typing import Any
 import pytest
 
 from jobs.shared.sending import send_to_turns
-from models.events import AppMemoryChanged, EpisodeCompressed, FactChanged, SegmentCompacted, SessionEnded, TopicChanged
-from models.events.topics import COMPACTIONS, CONVERSATION_TOPICS, FACTS, MEMORIES, USER_EPISODES, Topic
+from models.events import (
+    AppMemoryChanged,
+    EpisodeCompressed,
+    FactChanged,
+    ProjectItemChanged,
+    SegmentCompacted,
+    SessionEnded,
+    TopicChanged,
+)
+from models.events.topics import COMPACTIONS, CONVERSATION_TOPICS, FACTS, MEMORIES, PROJECTS, USER_EPISODES, Topic
+from streams.inference.llm_answers import PROMPTS
 from streams.kafka.producer import Record
 from streams.settings import LlmSettings, Settings
-from tests.support.fault_driver import events, recorded, running, said, until
+from tests.support.fault_driver import assert_equal_to_replay, events, recorded, running, said, until
 from tests.support.openai_stand_in import Mode, standing_in
 from tests.support.traced import HEADER, headers_on, traced
 
@@ -27,6 +36,12 @@ def say(system: str, user: str) -> str:
         return json.dumps({"summary": f"The user said: {turns[-1]['content']}", "key_topics": []})
     if "summary of one topic" in system:
         return json.dumps({"summary": f"Twelve of them: {json.loads(user)['turns'][0]['content']}", "key_topics": []})
+    if system == PROMPTS["project_chunk"]:
+        return json.dumps(
+            {"summary": f"They said: {json.loads(user)['turns'][-1]['content']}", "key_topics": ["hulls"]}
+        )
+    if system == PROMPTS["project_episode"]:
+        return json.dumps({"summary": "Anna took the ketch.", "key_topics": []})
     if "episode" in system:
         return json.dumps({"summary": "The user asked about boats.", "key_topics": ["boats"]})
     hinted = "saxophone" in user
@@ -95,6 +110,31 @@ async def test_a_model_summarises_and_finds_facts(settings: Settings) -> None:
     }
     # From the turn to its user's memory, to the model and back.
     assert {HEADER} == set(carried)
+
+
+@pytest.mark.behaviour("project-03", "project-08")
+async def test_a_model_summarises_what_is_said_in_a_project(settings: Settings) -> None:
+    """A chunk and an episode, told on the topic with its words, which a replay of the log needs no model for."""
+    texts = ["We decided to buy the ketch, because it is dry.", *[f"Is hull {n} dry?" for n in range(20)]]
+    told = [said(n, content=text, at=START + timedelta(seconds=n), project_id="web") for n, text in enumerate(texts)]
+    with standing_in() as model:
+        model.say = say
+        await send_to_turns(settings, map(recorded, told))
+        settings = asking(settings, model.base_url)
+
+        async def summarised_items() -> dict[str, Any]:
+            changes = await of_kind(settings, PROJECTS, ProjectItemChanged)
+            found = {each.kind: each.chunk or each.episode for each in changes if each.cause == "summarised"}
+            return found if len(found) == 2 else {}
+
+        async with running(settings, "sessions", "memory", "enrich"):
+            found = await until(summarised_items, "summaries of a chunk and an episode")
+
+    assert {"chunk": "They said: Is hull 8 dry?", "episode": "Anna took the ketch."} == {
+        kind: item.summary for kind, item in found.items()
+    }
+    assert ({"openai:tiny"}, ["hulls"]) == ({each.summarised_by for each in found.values()}, found["chunk"].key_topics)
+    await assert_equal_to_replay(settings)
 
 
 @pytest.mark.behaviour("risk-05", "user-07")

@@ -147,6 +147,12 @@ def answer(output: OutputEvent, policy: Policy) -> CommandEvent | None:
                 **owner, project_id=output.project_id, session_id=output.session_id, user_id=output.user_id,
                 turn=output.turn, statements=read, read_by=ESCAPED * 256,
             )  # fmt: skip
+        case events.ProjectSummaryRequested():
+            of = {name: getattr(output, name) for name in ("project_id", "session_id", "kind", "item_id")}
+            return events.ProjectSummarised(
+                **owner, **of, first_turn=output.first_turn, last_turn=output.last_turn, summary=ESCAPED * 8_000,
+                key_topics=[ESCAPED * 200] * 64, summarised_by=ESCAPED * 256,
+            )  # fmt: skip
         case events.CompactionRequested():
             return events.CompactionDecided(
                 **owner, request=output.request, action="edit", target_memory_id=output.memories[0].memory_id,
@@ -182,13 +188,15 @@ CASES: dict[str, tuple[EntityKind, Callable[[Policy], Script], Policy]] = {
     "project": (
         PROJECT,
         project_script,
-        Policy(projects=ProjectPolicy(short_term=SHORT, long_term=LongTermPolicy(ask=True))),
+        Policy(projects=ProjectPolicy(ask=True, short_term=SHORT, long_term=LongTermPolicy(ask=True))),
     ),
     "largest project": (
         PROJECT,
         project_script,
         Policy(
             projects=ProjectPolicy(
+                ask=True,
+                asked_tokens=10_000,
                 short_term=largest(ShortTermPolicy, recent_messages=4, chunk_messages=2, max_chunks=2),
                 narrative=largest(NarrativePolicy),
                 long_term=largest(LongTermPolicy, history=16, ask=True),

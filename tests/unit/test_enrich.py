@@ -14,7 +14,7 @@ from models.events.topics import REQUESTS
 from models.events.user import ExtractedFact, FactCategory
 from models.policy import Policy
 from models.wire.codec import encode
-from streams.inference.llm_answers import LlmReply
+from streams.inference.llm_answers import PROMPTS, LlmReply
 from streams.inference.llm_facts import ExtractedFacts
 from streams.inference.llm_memories import MemoryWriter
 from streams.inference.statement_reader import StatementReader
@@ -48,6 +48,9 @@ MEMORY = events.MemoryRequested(**HEAD, user_id="u", space="app", request=1, sum
 SEGMENT = events.SegmentRequested(**HEAD, user_id="u", first_turn=5, last_turn=9, turns=TURNS, ended_at=NOW)
 TOPIC = events.TopicSummaryRequested(**HEAD, user_id="u", topic_id="t", packed=8, summary="Of boats.", turns=TURNS)
 STATEMENTS = events.StatementsRequested(**HEAD, user_id="u", project_id="p", turn=4, sentences=["Mel is sound."])
+CHUNK = events.ProjectSummaryRequested(
+    **HEAD, user_id="u", project_id="p", kind="chunk", item_id="a-b", first_turn=0, last_turn=9, summary="", turns=TURNS
+)
 COMPACTION = events.CompactionRequested(**HEAD, user_id="u", space="user", request=2, memories=[], new_memory=NEW)
 
 
@@ -83,12 +86,14 @@ class Model:
     def __init__(self, said: str) -> None:
         self.said = said
         self.within: list[timedelta | None] = []
+        self.asked: list[tuple[str, str]] = []
 
     async def complete(
         self, system: str, user: str, schema: type[msgspec.Struct], *, within: timedelta | None = None
     ) -> LlmReply:
         """At once."""
-        _ = system, user, schema
+        _ = schema
+        self.asked.append((system, user))
         self.within.append(within)
         return LlmReply(self.said, 7)
 
@@ -121,6 +126,7 @@ def test_every_kind_of_request_has_its_answerer() -> None:
         (SEGMENT, events.SegmentSummarised),
         (STATEMENTS, events.StatementsRead),
         (TOPIC, events.TopicSummarised),
+        (CHUNK, events.ProjectSummarised),
     ],
 )
 async def test_each_answers_in_its_kind(request_: Request, kind: type[Reply]) -> None:
@@ -131,9 +137,29 @@ async def test_each_answers_in_its_kind(request_: Request, kind: type[Reply]) ->
     assert getattr(reply, "tokens", 7) == 7
 
 
-async def test_a_segment_keeps_its_extractive_summary_where_no_model_answers() -> None:
+@pytest.mark.parametrize("request_", [SEGMENT, TOPIC, CHUNK])
+async def test_the_extractive_summary_stands_where_no_model_answers(request_: Request) -> None:
     """The fold has that one already, so there is no answer."""
-    assert await table("no JSON")[events.SegmentRequested](SEGMENT) is None
+    assert await table("no JSON")[type(request_)](request_) is None
+
+
+@pytest.mark.parametrize("kind", ["chunk", "episode"])
+async def test_a_project_s_chunks_and_episodes_have_prompts_of_their_own(kind: Any) -> None:
+    """An episode's begins with what it is of, by the rules."""
+    model, policy = Model(SAID), Policy()
+    summariser = LlmSummariser(model, ExtractiveSummariser(policy), policy)
+    asked = msgspec.structs.replace(CHUNK, kind=kind, summary="Of boats." if kind == "episode" else "")
+    writer = MemoryWriter(model, policy.apps, within=timedelta(seconds=30))
+    reply = await answerers(summariser, None, writer)[events.ProjectSummaryRequested](asked)
+    (system, user), turns = model.asked[0], [turn.content for turn in TURNS]
+
+    assert system == PROMPTS[f"project_{kind}"]
+    assert ["Summary so far: Of boats."] * (kind == "episode") + turns == [
+        turn["content"] for turn in msgspec.json.decode(user)["turns"]
+    ]
+    assert (kind, "a-b", 0, 9, "User hires a boat.", "double") == tuple(
+        getattr(reply, name) for name in ("kind", "item_id", "first_turn", "last_turn", "summary", "summarised_by")
+    )
 
 
 @pytest.mark.behaviour("app-19")
@@ -182,7 +208,7 @@ async def written(log: AnsweringLog, count: int) -> None:
 
 async def test_every_answer_names_the_record_that_asked(role: Callable[[Answerers], EnrichRole]) -> None:
     """By it a fold knows an answer to a question from before an erasure."""
-    for request in (EPISODE, facts(), MEMORY, COMPACTION, SEGMENT, STATEMENTS, TOPIC):
+    for request in (EPISODE, facts(), MEMORY, COMPACTION, SEGMENT, STATEMENTS, TOPIC, CHUNK):
         asked = msgspec.structs.replace(request, source=events.Position("commands.v1", 0, 9))
         record: Any = None
         reply = await role(table()).answer(answering.ReceivedRequest(asked, record))

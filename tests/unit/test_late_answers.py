@@ -22,7 +22,7 @@ TENANTS = ("erased", "other")
 POLICY = Policy(
     users=UserPolicy(high_turns=4, keep_turns=3, facts=FactPolicy(ask=True)),
     apps=AppPolicy(ask=True),
-    projects=ProjectPolicy(long_term=LongTermPolicy(ask=True)),
+    projects=ProjectPolicy(ask=True, long_term=LongTermPolicy(ask=True)),
 )
 Events = list[events.CommandEvent]
 
@@ -44,10 +44,10 @@ def user_turns(app: str, life: int) -> Events:
 
 
 def project_turns(app: str, life: int) -> Events:
-    """One that the rules read nothing in."""
+    """One that makes an episode, with a sentence that the rules read nothing in."""
     place = events.Position("turns", 0, life)
     of: dict[str, Any] = {"app_id": app, "user_id": "u", "project_id": "p", "session_id": "s", "timestamp": NOON}
-    said = "Calling it: two nodes."
+    said = "We decided to use PostgreSQL. Calling it: two nodes."
     return [events.ProjectTurnAdded(id="i", source=place, turn=0, role=events.Role.USER, content=said, **of)]
 
 
@@ -67,7 +67,10 @@ def of_user(request: Any, about: dict[str, Any]) -> Any:
 
 
 def of_project(request: Any, about: dict[str, Any]) -> Any:
-    """A statement."""
+    """A statement, or an episode's summary."""
+    if isinstance(request, events.ProjectSummaryRequested):
+        of = {name: getattr(request, name) for name in ("session_id", "kind", "item_id", "first_turn", "last_turn")}
+        return events.ProjectSummarised(summary=CANARY, summarised_by="llm", **of, **about)
     found = events.ReadStatement(content=CANARY, memory_type=events.MemoryType.DECISION, confidence=0.8)
     return events.StatementsRead(session_id=request.session_id, turn=request.turn, statements=[found], **about)
 

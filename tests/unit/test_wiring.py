@@ -90,20 +90,22 @@ def test_rules_and_a_policy_that_says_so_judge_by_the_seeds_formulas(tmp_path: P
 @pytest.mark.parametrize(
     ("llm", "asked"),
     [
-        ({}, (False, False, False)),
-        ({"base_url": "http://127.0.0.1:1/v1"}, (True, True, True)),
-        ({"base_url": "http://127.0.0.1:1/v1", "extract_facts": False}, (False, True, True)),
-        ({"base_url": "http://127.0.0.1:1/v1", "make_memories": False}, (True, False, True)),
-        ({"base_url": "http://127.0.0.1:1/v1", "summarise_sessions": False}, (True, True, False)),
-        ({"memory_timeout": "PT1H"}, (False, False, False)),
+        ({}, (False, False, False, False)),
+        ({"base_url": "http://127.0.0.1:1/v1"}, (True, True, True, True)),
+        ({"base_url": "http://127.0.0.1:1/v1", "extract_facts": False}, (False, True, True, True)),
+        ({"base_url": "http://127.0.0.1:1/v1", "make_memories": False}, (True, False, True, True)),
+        ({"base_url": "http://127.0.0.1:1/v1", "summarise_sessions": False}, (True, True, False, True)),
+        ({"base_url": "http://127.0.0.1:1/v1", "summarise_projects": False}, (True, True, True, False)),
+        ({"memory_timeout": "PT1H"}, (False, False, False, False)),
     ],
     ids=str,
 )
 def test_a_language_model_is_asked_where_one_is_configured(llm: dict[str, object], asked: tuple[bool, ...]) -> None:
-    """For facts of users, memories of apps and segments of sessions, each unless told otherwise."""
+    """For facts of users, memories of apps, segments of sessions and chunks of projects, unless told otherwise."""
     policy = policy_of(load_settings(llm=llm))
+    sessions = policy.memory.ask and policy.topics.ask
 
-    assert (policy.users.facts.ask, policy.apps.ask, policy.memory.ask and policy.topics.ask) == asked
+    assert (policy.users.facts.ask, policy.apps.ask, sessions, policy.projects.ask) == asked
 
 
 @pytest.mark.parametrize("within", ["PT5M", "PT6M"])
