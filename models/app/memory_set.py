@@ -13,7 +13,7 @@ from models.app.rules import MemorySubject, merged_into
 from models.app.state import KeptMemory, SpaceState, facts_to_keep
 from models.errors import NotCompacted
 from models.events.app import MemoryCause, MemoryToKeep, NotableKind
-from models.language.contradiction import Facts, conflicts, outdates, sentences_of
+from models.language.contradiction import Facts, conflicts, matter_of, outdates, sentences_of
 from models.language.likeness import topics_in
 from models.policy.app import AppPolicy
 from models.state.seen import MOST_SHORT_IDS, SHORT_ID, short_id
@@ -102,8 +102,8 @@ class MemorySet:
 
     def _take_outdated(self, memory: KeptMemory) -> None:
         """What its user said before loses the dates, sums and places that are other ones now; pinned it stays."""
-        now = sentences_of(memory.content)
-        for slot, other in self._each():
+        now = [each for each in sentences_of(memory.content) if matter_of(each)]
+        for slot, other in self._each() if now else ():
             if other.memory_id == memory.memory_id or other.pinned or other.updated_at > memory.updated_at:
                 continue
             said = sentences_of(other.content) if other.user_id == memory.user_id else ()
@@ -131,15 +131,16 @@ class MemorySet:
         """Slots of the chosen memories, by their numbers."""
         return [slot for slot, memory in self._each() if is_meant(memory)]
 
-    def compact(self, made: Made, at: datetime) -> None:
+    def compact(self, made: Made, at: datetime, memories: Sequence[MemoryToKeep], new: MemoryToKeep) -> None:
         """Carry out a decision that `refusal` does not refuse; afterwards there is one less, the candidate among them.
+
+        Memories are those that were decided on (`to_decide_on`).
 
         Raises:
             NotCompacted: There are more, or fewer.
         """
         state, decision, candidate = self._state, made.decision, self._state.candidate
         edits = decision.action == "edit"
-        memories, new = self.to_decide_on()
         gone_id = merged_into(decision, memories, new) if edits else decision.target_memory_id
         kept = [memory for _, memory in self._each()] + ([candidate] if candidate else [])
         after = {memory.memory_id: memory for memory in kept}

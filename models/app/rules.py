@@ -15,7 +15,7 @@ from msgspec import Struct
 from models.app.worth import is_of_use, worth
 from models.events.app import MemoryToKeep
 from models.language.contradiction import NOTHING_KNOWN, Facts, contradicts, sentences_of
-from models.language.likeness import adds_nothing, contained, likeness, topics_in
+from models.language.likeness import adds_nothing, contained, likeness, subjects_of, topics_in
 from models.policy.app import AppPolicy
 
 _DAY = timedelta(days=1)
@@ -96,7 +96,10 @@ def _mergeable(
 
 def _alike(free: Sequence[MemoryToKeep], policy: AppPolicy) -> list[tuple[float, MemoryToKeep, MemoryToKeep]]:
     """Pairs that could be merged, the most alike first, of equals the earlier."""
-    pairs = ((likeness(one.content, other.content), one, other) for one, other in combinations(free, 2))
+    said = [(memory, subjects_of(memory.content)) for memory in free]
+    # Most pairs share no word, and only those without any are compared otherwise.
+    near = ((one, other) for (one, a), (other, b) in combinations(said, 2) if not (a and b and a.isdisjoint(b)))
+    pairs = ((likeness(one.content, other.content), one, other) for one, other in near)
     alike = [pair for pair in pairs if pair[0] >= policy.redundant_similarity]
     return sorted(alike, key=lambda pair: (-pair[0], pair[1].memory_id, pair[2].memory_id))
 
@@ -106,12 +109,11 @@ def _related(
 ) -> list[tuple[int, MemoryToKeep, MemoryToKeep]]:
     """Pairs of the same user with topics that only these two have, and how many; most first, of equals the earlier."""
     named = Counter(chain.from_iterable(subject.topics for subject in subjects.values()))
+    of_two = {topic for topic, memories in named.items() if memories == _BOTH}
+    about = [(memory, subject) for memory in free if (subject := subjects.get(memory.memory_id)) and subject.user_id]
     pairs = []
-    for one, other in combinations(free, 2):
-        first, second = subjects.get(one.memory_id), subjects.get(other.memory_id)
-        if first is None or second is None or not first.user_id or first.user_id != second.user_id:
-            continue
-        shared = sum(named[topic] == _BOTH for topic in first.topics & second.topics)
+    for (one, first), (other, second) in combinations(about, 2):
+        shared = len(of_two.intersection(first.topics, second.topics)) if first.user_id == second.user_id else 0
         if shared >= _FEWEST_SHARED:
             pairs.append((shared, one, other))
     return sorted(pairs, key=lambda pair: (-pair[0], pair[1].memory_id, pair[2].memory_id))
@@ -131,6 +133,10 @@ def _deleted(ranked: Sequence[MemoryToKeep], now: datetime, policy: AppPolicy) -
 
 def _merged(older: MemoryToKeep, newer: MemoryToKeep, policy: AppPolicy, known: Mapping[str, Facts]) -> str:
     """What both say, nothing twice, and of what contradicts itself the newer; empty if nothing of the older fits."""
+
+    def fits(kept: Sequence[str]) -> bool:
+        return len(kept) + len(fresh) <= policy.sentences and _length([*kept, *fresh]) <= policy.most_content_chars
+
     first, second = sorted((older, newer), key=lambda memory: (memory.updated_at, memory.memory_id))
     fresh = list(_once(_sentences_of(second), known))
     kept = [
@@ -140,8 +146,10 @@ def _merged(older: MemoryToKeep, newer: MemoryToKeep, policy: AppPolicy, known: 
     ]
     fresh = [sentence for sentence in fresh if not any(adds_nothing(sentence, other) for other in kept)]
     own = len(kept)
-    while kept and (len(kept) + len(fresh) > policy.sentences or _length(kept + fresh) > policy.most_content_chars):
-        kept.remove(min(kept, key=lambda sentence: (is_of_use(sentence), len(sentence))))
+    if not fits(kept):
+        by_use = iter(sorted(kept, key=lambda sentence: (is_of_use(sentence), len(sentence))))
+        while kept and not fits(kept):
+            kept.remove(next(by_use))
     if (own and not kept) or _length(kept + fresh) > policy.most_content_chars:
         return ""
     return " ".join(kept + fresh)

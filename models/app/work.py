@@ -4,6 +4,7 @@ One piece after the other, in the order in which conversations ended, each only 
 stage is asked for is waited for. What cannot be done now stays in the state and goes on with the next event.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -17,7 +18,7 @@ from models.app.outputs import AppEmission, Made
 from models.app.rules import CompactionDecision, decide, oldest, refusal
 from models.app.state import KeptMemory, SpaceState, UnansweredRequest, paragraph, tags_of
 from models.app.worth import is_of_use
-from models.events.app import CompactionDecided, ConversationEnded, MemoryProposed
+from models.events.app import CompactionDecided, ConversationEnded, MemoryProposed, MemoryToKeep
 from models.events.base import NAME_CHARS
 from models.events.user import MemoryMode
 from models.language.contradiction import conflicts, sentences_of
@@ -98,7 +99,7 @@ class Worker:
             new_content=None if answer.new_content is None else paragraph(answer.new_content),
             reason=paragraph(answer.reason)[: self._policy.most_content_chars],
         )
-        self._compact(decision, answer.decided_by[:NAME_CHARS])
+        self._compact(decision, answer.decided_by[:NAME_CHARS], *self._memories.to_decide_on())
 
     def _is_asked(self, request: int) -> bool:
         asked = self._state.head.asked
@@ -162,7 +163,7 @@ class Worker:
         self._pay("compaction", sum(estimate_tokens(each.content) for each in (*memories, new)), _NO_TIME)
         known, subjects = self._memories.known_facts(), self._memories.subjects()
         decision = decide(memories, new, self._emission.now, self._policy, known=known, subjects=subjects)
-        self._compact(decision, RULES)
+        self._compact(decision, RULES, memories, new)
 
     def _ask(self) -> int:
         head = self._state.head
@@ -262,17 +263,19 @@ class Worker:
 
     # --- compaction
 
-    def _compact(self, decision: CompactionDecision, decided_by: str) -> None:
-        memories, new = self._memories.to_decide_on()
+    def _compact(
+        self, decision: CompactionDecision, decided_by: str, memories: Sequence[MemoryToKeep], new: MemoryToKeep
+    ) -> None:
         refused = refusal(decision, memories, new, self._policy)
         if refused:
             self._fall_back(refused)
         else:
-            self._memories.compact(Made(decision, decided_by), self._emission.timestamp)
+            self._memories.compact(Made(decision, decided_by), self._emission.timestamp, memories, new)
 
     def _fall_back(self, reason: str) -> None:
-        decision = oldest(*self._memories.to_decide_on())
-        self._memories.compact(Made(decision, FIFO, reason), self._emission.timestamp)
+        memories, new = self._memories.to_decide_on()
+        made = Made(oldest(memories, new), FIFO, reason)
+        self._memories.compact(made, self._emission.timestamp, memories, new)
 
     def _lose_oldest(self) -> bool:
         """The policy allows fewer than before; pinned ones stay all the same."""

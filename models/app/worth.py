@@ -11,6 +11,7 @@ What a sentence is of use for stands in the table `notable`, the days that it na
 """
 
 from datetime import UTC, datetime, time, timedelta
+from functools import lru_cache
 
 from models.events.app import MemoryToKeep
 from models.events.base import Role
@@ -22,6 +23,7 @@ from models.policy.app import AppPolicy
 _DAY = timedelta(days=1)
 
 
+@lru_cache(maxsize=1_024)
 def is_of_use(sentence: str) -> float:
     """0-1: how much what a sentence of a memory says is of use later on; 0 where nothing tells.
 

@@ -212,7 +212,7 @@ def _facts_in(sentence: str, known: Mapping[str, Facts]) -> Facts:
     return _found_in(sentence) if facts is None else facts
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1_024)
 def _found_in(sentence: str) -> Facts:
     return {f"{fact.category} {fact.key}": fact.value for fact in extract(as_said(sentence)).facts}
 

@@ -16,13 +16,14 @@ _RELATIONS = word_set(
 """Plain forms that say how somebody stands to something: two memories are not alike by them."""
 _NAMES = re.compile(r"\b(?:[^\W\d_a-z]\w*|\w*\d[\w.,:]*\w|\d)")
 """Words with a capital, and numbers."""
-_ABOUT = re.compile(r"Conversation about (?P<topics>[^.!?]+)\.(?=\s|$)")
+_BEGINS = "Conversation about "
+_ABOUT = re.compile(_BEGINS + r"(?P<topics>[^.!?]+)\.(?=\s|$)")
 _NEARLY_ALL = 0.75
 _FEWEST = 2
 _SHORTEST_STEMMED = 4
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1_024)
 def content_words(text: str) -> frozenset[str]:
     """The words that carry what a text tells.
 
@@ -70,7 +71,7 @@ def likeness(one: str, other: str) -> float:
     >>> likeness("User lives in Oslo.", "User prefers tea.")
     0.0
     """
-    a, b = _subjects(one), _subjects(other)
+    a, b = subjects_of(one), subjects_of(other)
     bare = not (a and b)
     if bare:
         a, b = content_words(one) - _RELATIONS, content_words(other) - _RELATIONS
@@ -83,9 +84,10 @@ def likeness(one: str, other: str) -> float:
     return dice if bare else (dice + shared / min(len(a), len(b))) / 2
 
 
-@lru_cache(maxsize=64)
-def _subjects(text: str) -> frozenset[str]:
-    return content_words(_ABOUT.sub("", text)) - _RELATIONS
+@lru_cache(maxsize=256)
+def subjects_of(text: str) -> frozenset[str]:
+    """The words of a text by which it is like others (`likeness`)."""
+    return content_words(_ABOUT.sub("", text) if _BEGINS in text else text) - _RELATIONS
 
 
 def topics_in(sentence: str) -> list[str]:
@@ -94,7 +96,7 @@ def topics_in(sentence: str) -> list[str]:
     >>> topics_in("Conversation about boat, Oslo and ferry."), topics_in("User owns a boat.")
     (['boat', 'Oslo', 'ferry'], [])
     """
-    found = _ABOUT.fullmatch(sentence)
+    found = _ABOUT.fullmatch(sentence) if sentence.startswith(_BEGINS) else None
     return re.split(r", | and ", found["topics"]) if found else []
 
 
@@ -119,6 +121,6 @@ def adds_nothing(sentence: str, other: str) -> bool:
     return not missing or missing.isdisjoint(_names_in(sentence))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1_024)
 def _names_in(sentence: str) -> frozenset[str]:
     return frozenset(plain_form(name.lower()) for name in _NAMES.findall(sentence))

@@ -301,7 +301,11 @@ class Emission(Generic[_Output]):
 def same_fields(source: Struct, kind: type[Struct], *but: str) -> dict[str, Any]:
     """Fields of a struct that another kind has under the same name, as keyword arguments; sequences become lists."""
     named = ((name, getattr(source, name)) for name in _shared(type(source), kind) if name not in but)
-    return {name: list(value) if isinstance(value, list | tuple) else value for name, value in named}
+    return {name: list(value) if isinstance(value, _SEQUENCES) else value for name, value in named}
+
+
+_SEQUENCES = (list, tuple)
+"""Not `list | tuple`, which is made anew with each field of each event."""
 
 
 @cache

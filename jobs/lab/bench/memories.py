@@ -1,5 +1,6 @@
 """`turntide lab bench memories`: the source's figures of app memory, each beside its limit; folds in this process."""
 
+import gc
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -107,6 +108,8 @@ def share_of_work(
     Raises:
         BenchFailed: None ended.
     """
+    gc.collect()
+    gc.freeze()  # as roles do once they are started: what was read beforehand is no garbage of the folds'
     measured = list[tuple[float, float, float]]()
     for _ in range(rounds + 1):  # the first one warms up
         sessions_s, outputs = time_fold(InMemory(policy), arrivals)
