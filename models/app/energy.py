@@ -1,13 +1,15 @@
-"""The energy budget of a space of memories (app memory, Energy Consumption).
+"""The energy budget of a space of memories, and of all together (app memory, Energy Consumption).
 
 A level between nothing and the capacity. It refills with time, work takes from it, and work begins only above the
 floor; what may not begin waits. What cannot wait takes what is there.
 """
 
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from models.policy.app import EnergyPolicy
 
@@ -78,3 +80,29 @@ def begins_at(energy: Energy | None, policy: EnergyPolicy) -> datetime | None:
         return None
     hours = missing / policy.refill_units_per_hour
     return energy.at + timedelta(hours=hours) + _A_MOMENT if hours < _LONGEST_HOURS else None
+
+
+class SharedEnergy:
+    """The budget of all spaces of a partition together; there is no bound where the policy has none.
+
+    Attributes:
+        energy: Level at the last charge; None was never charged.
+        held: Pieces of work that had to wait since this was last emptied, by whose budget: `space` or `all`.
+    """
+
+    def __init__(self, policy: EnergyPolicy, energy: Energy | None = None) -> None:
+        capacity, refill = policy.shared_capacity_units, policy.shared_refill_units_per_hour
+        self._policy: EnergyPolicy | None = None
+        if capacity is not None:
+            self._policy = replace(policy, capacity_units=capacity, refill_units_per_hour=refill)
+        self.energy = energy
+        self.held = Counter[str]()
+
+    def may_begin(self, now: datetime) -> bool:
+        """True if there is enough for work of any space to begin."""
+        return self._policy is None or may_begin(self.energy, now, self._policy)
+
+    def charge(self, units: float, now: datetime) -> None:
+        """Pay for work of a space."""
+        if self._policy is not None:
+            self.energy = charge(self.energy, units, now, self._policy)

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from models.app.energy import Energy, begins_at
+from models.app.energy import Energy, SharedEnergy, begins_at
 from models.events.app import ConversationEnded, MemoryToKeep
 from models.events.base import CommandResult
 from models.events.saved_search import SavedSearch
@@ -157,6 +157,7 @@ class SpaceState(EntityState[SpaceHead]):
 
     Attributes:
         memories: Slot → memory; read only, `put` and `drop` change it.
+        shared: The budget of all spaces; the partition gives them the same one.
     """
 
     layout = LAYOUT
@@ -166,6 +167,7 @@ class SpaceState(EntityState[SpaceHead]):
     def __init__(self, key: str, read: Read, policy: Policy) -> None:
         super().__init__(key, read, policy)
         self._policy = policy.apps
+        self.shared = SharedEnergy(policy.apps.energy)
         self._fresh: ConversationEnded | None = None
         self._waiting = sorted(int(name[1:]) for name in self.parts.names("w"))
         self.memories = {int(name[1:]): self._read(name, KeptMemory) for name in sorted(self.parts.names("m"))}

@@ -124,13 +124,24 @@ class Worker:
             return overdue or hurries
         if state.candidate is None and ended is None:
             return False
-        if not hurries and not may_begin(state.head.energy, now, self._policy.energy):
+        if not hurries and not self._has_energy():
             return False
         if state.candidate is not None:
             self._begin_compaction(asks=self._policy.ask and not hurries)
         elif ended is not None:
             self._begin_memory(ended, asks=self._policy.ask and not hurries)
         return True
+
+    def _has_energy(self) -> bool:
+        """Whether the space's budget and that of all have enough; where not, it is counted."""
+        state, now, policy = self._state, self._emission.now, self._policy.energy
+        held = "" if state.shared.may_begin(now) else "all"
+        if not may_begin(state.head.energy, now, policy):
+            held = "space"
+        elif held and state.head.energy is None:
+            state.head.energy = charge(None, 0.0, now, policy)  # a space that waits is reminded from its level on
+        state.shared.held.update([held] if held else ())
+        return not held
 
     def _do_without_answer(self, ended: ConversationEnded | None, hurries: bool) -> None:
         """A request is not waited for any longer; where too many wait, the rules do what it was for."""
@@ -291,6 +302,7 @@ class Worker:
         state, policy = self._state, self._policy.energy
         units = cost_units(kind, tokens, elapsed, policy)
         state.head.energy = charge(state.head.energy, units, self._emission.now, policy)
+        state.shared.charge(units, self._emission.now)
         state.head.spent_units += units
         state.spent[kind] = state.spent.get(kind, 0.0) + units
 

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from models.app.energy import Energy, SharedEnergy
+from models.app.state import SpaceState
 from models.entities import APP, ERASURES, REGISTRY
 from models.errors import RecoveryFailed
 from models.events import ProjectTurnAdded, UserTurnAdded
@@ -77,6 +79,10 @@ FOLDS: Final[dict[str, Folding]] = {kind.name: resolve_name(kind.folding) for ki
 """Kind of entity → how it is folded."""
 
 
+_ENERGY: Final = "energy"
+"""Part of the partition itself: the level of the budget of all its spaces."""
+
+
 def _no_clock() -> float:
     return 0.0
 
@@ -91,6 +97,7 @@ class MemoryPartitionFold(LogFold[Command]):
 
     Attributes:
         progress: Kind of entity → what its entities amount to, and in which of them something is due.
+        shared: The budget of energy of all spaces together.
     """
 
     def __init__(
@@ -102,6 +109,9 @@ class MemoryPartitionFold(LogFold[Command]):
         self.progress = {kind: EntityProgress(kind, each.state, entities, policy) for kind, each in FOLDS.items()}
         self._space_seconds = 0.0
         self._spent: dict[str, float] = {}
+        level = entities.get(PARTITION_ENTITY, {}).get(_ENERGY)
+        known = None if level is None else msgspec.msgpack.decode(level, type=Energy)
+        self.shared = SharedEnergy(policy.apps.energy, known)
 
     @property
     def offset(self) -> int:
@@ -144,6 +154,8 @@ class MemoryPartitionFold(LogFold[Command]):
         if state is None:
             state = states[key] = FOLDS[kind].state(key, self._entities.get, self._policy)
             self._state_bytes += state.touched_bytes
+            if isinstance(state, SpaceState):
+                state.shared = self.shared
         return state
 
     def _begin(self) -> None:
@@ -162,4 +174,6 @@ class MemoryPartitionFold(LogFold[Command]):
                 for work, units in state.spent.items():
                     self._spent[work] = self._spent.get(work, 0.0) + units
         changed[PARTITION_ENTITY] = {"clock": msgspec.msgpack.encode([self._offset])}
+        if self.shared.energy is not None:
+            changed[PARTITION_ENTITY][_ENERGY] = msgspec.msgpack.encode(self.shared.energy)
         return changed

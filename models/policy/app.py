@@ -21,7 +21,8 @@ _Units = Annotated[float, Meta(ge=0.0, le=1e9)]
 class EnergyPolicy(PolicySection, frozen=True, kw_only=True):
     """What memory work of a space may cost (app memory, Energy Consumption).
 
-    Every space has a budget of its own, so that no app can use up another's. What a piece of work costs is its least
+    Every space has a budget of its own, so that no app can use up another's; one of all together is a choice. What a
+    piece of work costs is its least
     cost, and beyond it what it took by tokens and time, up to its most.
     """
 
@@ -31,6 +32,11 @@ class EnergyPolicy(PolicySection, frozen=True, kw_only=True):
     """With the defaults about 260 conversations an hour and space, each with a compaction."""
     floor_ratio: Ratio = 0.2
     """Work begins only above this part of the capacity (app memory, energy > 20 %); below it waits."""
+    shared_capacity_units: Annotated[float, Meta(gt=0, le=1e12)] | None = None
+    """Budget of all spaces of a partition of `commands.v1` together, beside each one's own (app memory, the global
+    energy budget); None: none. An app that uses it up makes the others wait."""
+    shared_refill_units_per_hour: Annotated[float, Meta(ge=0, le=1e12)] = 100_000.0
+    """What comes back of it; the number of partitions times this bounds a cluster."""
     creation_least_units: _Units = 10.0
     creation_most_units: _Units = 15.0
     """Of a memory (app memory, 10-15)."""

@@ -79,10 +79,14 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
             if isinstance(event, MemoryRequested | CompactionRequested):
                 self._reminders.asked(event, monotonic())
             log_app_memory(event)
-        seconds, spent = self.folds[number].take_spent()
+        fold = self.folds[number]
+        seconds, spent = fold.take_spent()
         metrics.counter("app_memory_work_seconds_total").inc(seconds)
         for work, units in spent.items():
             metrics.counter("app_memory_energy_units_total", cause=work).inc(units)
+        while fold.shared.held:
+            budget, pieces = fold.shared.held.popitem()
+            metrics.counter("app_memory_held_total", cause=budget).inc(pieces)
 
     def show_partition(self, number: int) -> None:
         """What waits, and how much of everything there is."""

@@ -30,7 +30,10 @@ SMALL = AppPolicy(most=3, most_pinned=1, waiting=3, results=2, related=2, most_c
 RULES = Policy(apps=SMALL)
 ASKING = Policy(apps=msgspec.structs.replace(SMALL, ask=True))
 EXPIRING = Policy(apps=msgspec.structs.replace(SMALL, expire_after=timedelta(hours=2)))
-POLICIES = st.sampled_from([RULES, ASKING, EXPIRING])
+SHARED = {"shared_capacity_units": 90.0, "shared_refill_units_per_hour": 60.0}
+SHARING = Policy(apps=msgspec.structs.replace(SMALL, energy=msgspec.structs.replace(ENERGY, **SHARED)))
+"""All spaces together have less than each alone."""
+POLICIES = st.sampled_from([RULES, ASKING, EXPIRING, SHARING])
 TEXTS = (
     *("I live in Oslo.", "I live in Lima.", "I prefer tea.", "I decided to buy a red bicycle."),
     *("We chose the night train.", "I decided to buy a red bicycle for Anna.", ""),

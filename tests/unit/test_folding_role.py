@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from models.app.energy import SharedEnergy
 from models.events import MemoryRequested, Position
 from models.policy import Policy
+from models.policy.app import EnergyPolicy
 from models.risk.scorer import RuleScorer
 from models.state.entity import DueEntity
 from models.state.entity import DueEntity as DueWork
@@ -71,7 +73,8 @@ def memory_role(*spaces: DueWork) -> tuple[MemoryRole, Log]:
     """A role that owns the second of two partitions; in both these spaces and a project wait."""
     role, log = MemoryRole(load_settings(), Policy()), Log()
     projects = Work(DueWork(Due.watermark, "a", "p", (1, 0)))
-    fold: Any = SimpleNamespace(progress={"app": Work(*spaces), "project": projects}, take_spent=lambda: (0.0, {}))
+    progress, shared = {"app": Work(*spaces), "project": projects}, SharedEnergy(EnergyPolicy())
+    fold: Any = SimpleNamespace(progress=progress, take_spent=lambda: (0.0, {}), shared=shared)
     role.folds, role.producer = {0: fold, 1: fold}, log  # type: ignore[assignment]
     role.shown.keep([1])
     return role, log
