@@ -56,7 +56,7 @@ def test_duckdb_reads_the_views(archive: Archive, home: Path) -> None:
 )
 def test_python_reads_it(archive: Archive, home: Path, engine: Engine, said: str) -> None:
     """The printed program prints rows of the archive."""
-    archive.publish()
+    archive.publish("turns")
     program = lines_for(engine, archive.settings)
 
     run = subprocess.run(  # noqa: S603 - our own lines
