@@ -24,8 +24,9 @@ from streams.archive.erasing import erase
 from streams.archive.iceberg import publish, tables
 from streams.archive.iceberg.withdraw import withdraw
 from streams.archive.schema import RAW, TABLES
+from tests.support.bytes_left import holding
 from tests.support.iceberg_rest import rest_catalog
-from tests.support.iceberg_tables import Archive, at_first_call, holding, land_everything
+from tests.support.iceberg_tables import Archive, at_first_call, land_everything
 from tests.support.lake_records import NOW, buffer_of, profile, turn
 from tests.support.subjects import of_session
 

@@ -163,7 +163,6 @@ def answer(output: OutputEvent, policy: Policy) -> CommandEvent | None:
 
 LARGE = largest(MemoryPolicy, segment_turns=1)
 APPS = {"ask": True, "waiting": 4}
-LEARNING = LongTermPolicy(ask=True)
 SHORT = ShortTermPolicy(recent_messages=4, chunk_messages=2, max_chunks=2, message_chars=400, retention_turns=2)
 CASES: dict[str, tuple[EntityKind, Callable[[Policy], Script], Policy]] = {
     "user": (USER, user_script, Policy(users=UserPolicy(facts=FactPolicy(ask=True)))),

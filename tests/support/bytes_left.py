@@ -1,21 +1,16 @@
-"""What stores have of somebody, and still have after an erasure: records of topics, and every byte of files."""
+"""What stores have of somebody, and still have after an erasure: every byte of their files."""
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
-from itertools import product
+from io import BytesIO
 from pathlib import Path
 from struct import Struct
 
+import fastavro
 import polars as pl
 from aiokafka.record.default_records import DefaultRecordBatch
-
-from models.events.topics import Topic
-from streams.kafka.client import read_to_end
-from streams.settings import Settings
-from tests.support.fault_driver import until
 
 SEARCHED = {"log.index.size.max.bytes": 16 * 1024}
 """Of a broker whose files are searched: by default each of its hundreds of indexes is a file of 10 MB of zeros."""
@@ -36,7 +31,7 @@ def files_with(folder: Path, *needles: str | bytes) -> list[str]:
 
 
 def holding(folder: Path, word: str) -> list[str]:
-    """Files below a folder in which a word stands; Parquet is compressed and read as what it says."""
+    """Files below a folder in which a word stands, given in lower case; what compressed ones say is read, too."""
     return [*_holding(folder, word)]
 
 
@@ -50,25 +45,15 @@ def _holding(folder: Path, word: str) -> Iterator[str]:
     yield from (str(path.relative_to(folder)) for path in files if word.encode() in _bytes(path).lower())
 
 
-async def valued(settings: Settings, topic: Topic, word: str) -> int:
-    """Records of a topic in which a word comes, as readers with the keys have them."""
-    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
-    return sum([word in (record.value or b"").decode().lower() async for record in found])
-
-
-async def until_remembered(settings: Settings, topics: Iterable[Topic], words: Iterable[str]) -> None:
-    """Wait until these words have come to all of these topics; what has come stays, and is not looked for again."""
-    for topic, word in product(topics, words):
-        await until(partial(valued, settings, topic, word), f"{word} in {topic.name}")
-
-
 def _bytes(path: Path) -> bytes:
     try:
         found = _written(path)
     except FileNotFoundError:
         return b""  # the broker removes files meanwhile
     if path.suffix == ".parquet" and found[len(_PARQUET) :].endswith(_PARQUET):  # else it is still being written
-        return str(pl.read_parquet(found).rows()).encode()
+        return found + str(pl.read_parquet(found).rows()).encode()
+    if path.suffix == ".avro":
+        return found + str([*fastavro.reader(BytesIO(found))]).encode()
     return found + b"".join(_records(found)) if _SEGMENT.fullmatch(path.name) else found
 
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import ExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
+from itertools import product
 from time import monotonic
 from typing import Any
 
@@ -143,6 +144,18 @@ async def until(holds: Callable[[], Any], what: str, *, within_s: float = WITHIN
                     return found
                 await asyncio.sleep(max(POLL_S, 2 * (monotonic() - asked_s)))  # poll
     raise AssertionError(f"not within {within_s:g} s: {what}")
+
+
+async def valued(settings: Settings, topic: Topic, word: str) -> int:
+    """Records of a topic in which a word comes, as readers with the keys have them."""
+    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
+    return sum([word in (record.value or b"").decode().lower() async for record in found])
+
+
+async def until_remembered(settings: Settings, topics: Iterable[Topic], words: Iterable[str]) -> None:
+    """Wait until these words have come to all of these topics; what has come stays, and is not looked for again."""
+    for topic, word in product(topics, words):
+        await until(partial(valued, settings, topic, word), f"{word} in {topic.name}")
 
 
 class PlainRole(BatchRole):

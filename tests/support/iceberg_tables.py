@@ -8,9 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import duckdb
-import fastavro
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.table import Table
 
 from models.entities import REGISTRY, carried_by
@@ -21,6 +19,7 @@ from streams.archive.place import paths_of
 from streams.archive.schema import RAW
 from streams.archive.writer import LakeWriter
 from streams.settings import Settings
+from tests.support.bytes_left import holding
 from tests.support.lake_records import NOW, example, land_all
 
 
@@ -110,23 +109,3 @@ def at_first_call(
 
     with patch.object(owner, name, once):
         yield
-
-
-def holding(folder: Path, needle: str) -> list[str]:
-    """Files below a folder with the needle in any byte, packed or not, by their path from there."""
-    return [
-        str(path.relative_to(folder))
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and needle.encode() in _unpacked(path)
-    ]
-
-
-def _unpacked(path: Path) -> bytes:
-    """A file's bytes, and what stands in its compressed pages or blocks."""
-    held = path.read_bytes()
-    if path.suffix == ".parquet":
-        held += str(pq.read_table(path, partitioning=None).to_pydict()).encode()
-    if path.suffix == ".avro":
-        with path.open("rb") as file:
-            held += str(list(fastavro.reader(file))).encode()
-    return held

@@ -22,9 +22,9 @@ from streams.encryption.keyring import keyring_of
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings, StateSettings
 from streams.state.table import StateTable
-from tests.support.bytes_left import SEARCHED, holding, until_remembered, valued
+from tests.support.bytes_left import SEARCHED, holding
 from tests.support.encrypted import encrypted, environment
-from tests.support.fault_driver import assert_equal_to_replay, said, started, until
+from tests.support.fault_driver import assert_equal_to_replay, said, started, until, until_remembered, valued
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -24,8 +24,8 @@ from streams.erase.logs import opened
 from streams.erase.purge import IdlePartitions
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings, StateSettings
-from tests.support.bytes_left import SEARCHED, holding, holds, until_remembered, valued
-from tests.support.fault_driver import records_on, said, started, until
+from tests.support.bytes_left import SEARCHED, holding, holds
+from tests.support.fault_driver import records_on, said, started, until, until_remembered, valued
 from tests.support.guarded_kafka import GuardedKafka
 from tests.support.lake_records import example
 from tests.support.session_driver import unnumbered

@@ -26,8 +26,8 @@ from streams.erase.archive import WriterArchive
 from streams.roles import archive
 from streams.roles.archive import Archivist
 from streams.settings import Settings, load_settings
+from tests.support.bytes_left import holding
 from tests.support.command_line import printed, refused, turntide
-from tests.support.iceberg_tables import holding
 from tests.support.lake_records import NOW, buffer_of, profile, turn
 from tests.support.subjects import of_session
 
