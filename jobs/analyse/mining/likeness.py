@@ -25,11 +25,18 @@ _BLOCK_ROWS = 512
 
 
 def kept_vectors(texts: Sequence[str]) -> pl.Series:
-    """Vectors of the default embedder, a byte per dimension: only their direction is kept."""
-    vectors = WordLlamaEmbedder().embed(texts)
-    largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
-    scaled = np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0)
-    return pl.Series(np.rint(scaled * _LARGEST).astype(np.int8), dtype=pl.Array(pl.Int8, WordLlamaEmbedder.dim))
+    """Vectors of the default embedder, a byte per dimension: only their direction is kept.
+
+    Block by block: cut into tokens, a text takes 9 KB, and its vector 256 bytes.
+    """
+    embedder = WordLlamaEmbedder()
+    kept = np.empty((len(texts), embedder.dim), dtype=np.int8)
+    for first in range(0, len(texts), BLOCK_ROWS):
+        vectors = embedder.embed(texts[first : first + BLOCK_ROWS])
+        largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
+        scaled = np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0)
+        kept[first : first + len(vectors)] = np.rint(scaled * _LARGEST)
+    return pl.Series(kept, dtype=pl.Array(pl.Int8, embedder.dim))
 
 
 def unit_vectors(kept: NDArray[np.int8], centre: Vectors | None = None) -> Vectors:
