@@ -212,13 +212,18 @@ class EdgeStore(QdrantStore):
         return await self._ask(lambda: self._open[collection].page(after, limit))
 
     async def _durable(self) -> None:
-        """Return once a flush has run that began after everything this caller wrote.
-
-        The thread works in order: a flush not yet done when the caller's write is done can only begin after it.
-        """
+        """Return once everything that this caller wrote is flushed; one flush is for all who wait."""
         if self._flush is None or self._flush.done():
-            self._flush = asyncio.ensure_future(self._call(self._flush_all))
+            self._flush = asyncio.ensure_future(self._flush_all())
         await asyncio.shield(self._flush)
+
+    async def _flush_all(self) -> None:
+        """Flush what was written to, also meanwhile, a collection at a time: the engine holds up all other threads.
+
+        One that fails is flushed again with the next.
+        """
+        while self._unflushed:
+            await self._call(partial(self._flush_one, min(self._unflushed)))
 
     def _read_on(self, collection: str) -> None:
         """Have the next page read of what is to be held, after what others called meanwhile."""
@@ -256,11 +261,9 @@ class EdgeStore(QdrantStore):
         self._unflushed.add(collection)
         target.upsert(checked)
 
-    def _flush_all(self) -> None:
-        """Flush what was written to: one that fails is flushed again with the next."""
-        for collection in sorted(self._unflushed):
-            self._open[collection].flush()
-            self._unflushed.discard(collection)
+    def _flush_one(self, collection: str) -> None:
+        self._open[collection].flush()
+        self._unflushed.discard(collection)
 
     def _close(self) -> None:
         is_gone = self.is_gone()

@@ -62,7 +62,7 @@ from streams.kafka.producer import Producer, ProducerOnDemand, Record, acknowled
 from streams.masking.records import masker_of
 from streams.observe.telemetry import metrics, stage
 from streams.ports import Embedder, LocalStore, TurnScorer, Vectors, VectorStore
-from streams.roles.batch_role import BatchRole
+from streams.roles.batch_role import HEARTBEAT_S, BatchRole
 from streams.roles.index_writes import LAST, RESTED_ON, RESTING, Ask, Write, asks_of, writes_of
 from streams.settings import Settings
 
@@ -72,8 +72,8 @@ _OF_USERS = frozenset({TURNS.name, NUMBERED.name, FACTS.name, USER_EPISODES.name
 _Answer = TypeVar("_Answer")
 _STORE_GONE = "the local vector store is gone"
 RETRY_S = 2.0
-FLUSH_EVERY_S = 5.0
-"""A local store's flush costs 8 ms of CPU a collection, however little was written, and waits for the disk."""
+FLUSH_EVERY_S = {"quiet": 5.0, "busy": 60.0}
+"""A local store; quiet: nothing came for a second. A flush waits for the disk, and all readers for the flush."""
 DATA_ERRORS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
 """What a value does that cannot be indexed; whatever else goes wrong stops the role."""
 _partition_of = attrgetter("partition")
@@ -109,7 +109,7 @@ class IndexRole(BatchRole):
         self._caught_up = False
         self._ends_at_start: Mapping[TP, int] | None = None
         self._bound = False
-        self._flushed_s = monotonic()
+        self._flushed_s = self._took_s = monotonic()
         self._erased: dict[tuple[SessionName, int], int] = {}
         keep_turns = policy.memory.stored_vectors
         self._memory = SessionVectorMemory(store, embedder, keep_turns=keep_turns)
@@ -161,8 +161,9 @@ class IndexRole(BatchRole):
             self._bound = True
 
     async def settled(self) -> bool:
-        """A local store is flushed every few seconds; what it took meanwhile comes again if the process dies."""
-        if self._local is None or monotonic() - self._flushed_s < FLUSH_EVERY_S:
+        """A local store is flushed now and then; what it took meanwhile comes again if the process dies."""
+        load = "quiet" if monotonic() - self._took_s >= HEARTBEAT_S else "busy"
+        if self._local is None or monotonic() - self._flushed_s < FLUSH_EVERY_S[load]:
             return self._local is None
         await self._answered(self._local.flush)
         self._flushed_s = monotonic()
@@ -206,6 +207,7 @@ class IndexRole(BatchRole):
         A record that breaks it is passed, see `_one_by_one`.
         """
         self._require_store()
+        self._took_s = monotonic()
         try:
             await self._index(batches)
         except DATA_ERRORS as error:
@@ -260,9 +262,8 @@ class IndexRole(BatchRole):
         of_turns, of_topics = vectors[: len(turns)], vectors[len(turns) :]
         with stage("score"):
             risks = weighed(turns, of_turns, self._policy.risk, self._embedder, self._scorer)
-        places = [each.place for each in first.kept]
         asks: dict[int, list[Ask]] = {
-            RESTED_ON: [partial(self._memory.add_turns, turns, of_turns, risks, places)],
+            RESTED_ON: [partial(self._memory.add_turns, turns, of_turns, risks, [each.place for each in first.kept])],
             RESTING: [partial(self._topics.add_changes, changes, of_topics)],
             LAST: [partial(forget_before, self._store, erased)],
         }
@@ -319,9 +320,7 @@ class IndexRole(BatchRole):
             erasing.cancel()
         stores = {due.request_id: answered for due, answered in zip(dues, erasing.result(), strict=True)}
         await self.fence()
-        if unsaid := [
-            (request, answered) for request, answered in stores.items() if said.get(request, -1) < due_at[request]
-        ]:
+        if unsaid := [each for each in stores.items() if said.get(each[0], -1) < due_at[each[0]]]:
             await self._answer(unsaid)
 
     async def _answer(self, answers: Sequence[tuple[str, list[ErasedStore]]]) -> None:

@@ -75,18 +75,18 @@ async def test_writers_at_the_same_time_are_all_durable(tmp_path: Path, monkeypa
     store = EdgeStore(tmp_path, embedder="test")
     await store.upsert("turns", _points(range(1)))
     events: list[str] = []
-    write, flush = store._upsert, store._flush_all
+    write, flush = store._upsert, store._flush_one
 
     def recorded_write(collection: str, points: Sequence[Point]) -> None:
         write(collection, points)
         events.append(points[0].key)
 
-    def recorded_flush() -> None:
+    def recorded_flush(collection: str) -> None:
         events.append("flush")
-        flush()
+        flush(collection)
 
     monkeypatch.setattr(store, "_upsert", recorded_write)
-    monkeypatch.setattr(store, "_flush_all", recorded_flush)
+    monkeypatch.setattr(store, "_flush_one", recorded_flush)
     flushed_at_return: list[bool] = []
 
     async def upsert(turn: int) -> None:
@@ -119,6 +119,34 @@ async def test_what_is_held_back_is_read_at_once_and_flushed_later(
     await store.upsert("turns", _points(range(3, 4)))
     await store.delete("turns", where={"turn": 0})
     assert flushes == ["turns", "turns"]
+
+
+async def test_a_flush_lets_readers_in_and_takes_what_is_written_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collection at a time; one that is written to after its turn is flushed again before the flush is over."""
+    store, loop = EdgeStore(tmp_path, embedder="test"), asyncio.get_running_loop()
+    store.hold_back()
+    for collection in ("a", "b"):
+        await store.upsert(collection, _points(range(1)))
+    events: list[str] = []
+    began = asyncio.Event()
+
+    def flush(of: EdgeCollection) -> None:
+        events.append(str(of._folder.name))
+        loop.call_soon_threadsafe(began.set)
+
+    monkeypatch.setattr(EdgeCollection, "flush", flush)
+    flushing = asyncio.ensure_future(store.flush())
+    await began.wait()
+    await store.upsert("a", _points(range(1, 2)))
+    events.append("written")
+    await flushing
+
+    assert events[0] == "a"
+    assert events[-1] == "a" or events[-2:] == ["a", "b"]
+    assert events.index("written") < len(events) - 1
+    assert not store._unflushed
 
 
 @pytest.mark.fault("F10")

@@ -276,6 +276,42 @@ async def test_an_idle_role_looks_only_after_what_is_held_back(role: Quiet, monk
     assert ledger.settled(place) == 5
 
 
+class Flushed(Noting):
+    """A store in a folder, which counts how often it is flushed."""
+
+    flushes = 0
+
+    def is_gone(self) -> bool:
+        """Never."""
+        return False
+
+    def hold_back(self) -> None:
+        """As it does anyway."""
+
+    async def flush(self) -> None:
+        """Count."""
+        self.flushes += 1
+
+
+async def test_a_store_is_flushed_when_it_is_quiet_and_once_a_minute_when_it_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A flush holds up who reads, so it waits for a moment in which nothing comes; offsets wait for the flush."""
+    now_s = 0.0
+    monkeypatch.setattr("streams.roles.index.monotonic", lambda: now_s)
+    store = Flushed()
+    role = IndexRole(load_settings(), Policy(), MatterEmbedder(), RuleScorer(), store)
+    settled = list[float]()
+    for now_s in (4.0, 6.0, 8.0, 12.0, 30.0, 66.0, 67.5):
+        if now_s not in {6.0, 67.5}:
+            role._took_s = now_s
+        if await role.settled():
+            settled.append(now_s)
+
+    assert settled == [6.0, 66.0]
+    assert store.flushes == len(settled)
+
+
 class LetterLog:
     """Where the role's dead letters go."""
 
