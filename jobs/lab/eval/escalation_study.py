@@ -1,4 +1,4 @@
-"""What teaches the scorer: the learning curve over families, what one family's removal does, and turns of one topic.
+"""Study of what teaches the scorer: learning curve over families, what one family does, and turns of one topic.
 
 Every figure is of what is left out; beside it stands a bag of words that learnt from the same (`words_…`).
 """
