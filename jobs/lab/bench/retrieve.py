@@ -18,7 +18,7 @@ from itertools import count, cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import msgspec
@@ -170,6 +170,7 @@ _ASKED: Mapping[str, tuple[Callable[..., Awaitable[Any]], Callable[..., Any], st
 ONE_USER_TURNS = 10_000
 _AT_ONCE = 500
 _TOP = 10
+_Question = TypeVar("_Question")
 QUICK = {"memories": 5_000, "rate": 50.0, "seconds": 3.0, "asked": 100, "searched": ("wordllama",)}
 
 
@@ -202,7 +203,7 @@ async def measure(
         say(f"asking one user's {ONE_USER_TURNS:,} turns")
         of_one_user = {name: await _of_one_user(settings, name, corpus, questions[:asked]) for name in searched}
         say("asking inside the process")
-        inside = await _inside(settings, questions, asked)
+        inside, searches = await _inside(settings, questions, asked)
         routes = await _over_http(settings, questions, rate=rate, seconds=seconds)
         last = await question_to_context(settings, seconds) if end_to_end else None
     return {
@@ -218,6 +219,7 @@ async def measure(
             for path, route in routes.items()
         ],
         "one_user": of_one_user,
+        "searches": searches,
         "end_to_end": last,
         "load_average_at_end": os.getloadavg()[0],
     }
@@ -232,7 +234,6 @@ async def _of_one_user(
     """
     changed = settings.vectors.model_copy(update={"embedder": embedder})
     embeds, turns = embedder_of(settings.model_copy(update={"vectors": changed})), corpus.turns(0, ONE_USER_TURNS)
-    times_ms, cpus_s = defaultdict[str, list[float]](list), defaultdict[str, float](float)
     async with own_store(embeds) as store:
         for first in range(0, len(turns), _AT_ONCE):
             await index_user(store, embeds, turns[first : first + _AT_ONCE], [], first)
@@ -241,27 +242,35 @@ async def _of_one_user(
             "bm25": lambda query: search.events(TURNS, query, scope.turns(), _TOP, by=Ranking.KEYWORD),
             "hybrid": lambda query: search.turns(query, scope, _TOP),
         }
-        gc.collect()
-        for n, each in enumerate((*questions[: len(questions) // 2], *questions)):
-            for name, way in ways.items():
-                cpu_began_s, began_s = process_time(), perf_counter()
-                await way(each.query)
-                if n >= len(questions) // 2:
-                    times_ms[name].append((perf_counter() - began_s) * 1_000)
-                    cpus_s[name] += process_time() - cpu_began_s
-    cpu_ms = {name: used_s * 1_000 / len(questions) for name, used_s in cpus_s.items()}
-    hybrid, bm25 = spread_ms(times_ms["hybrid"]), spread_ms(times_ms["bm25"])
-    return {
-        **hybrid,
-        "cpu_ms": cpu_ms["hybrid"],
-        **{f"bm25_{name}": each for name, each in bm25.items()},
-        "bm25_cpu_ms": cpu_ms["bm25"],
-        "times_bm25": hybrid["p50_ms"] / bm25["p50_ms"],
-    }
+        queries = [each.query for each in questions]
+        found = await _in_turn(ways, [*queries[: len(queries) // 2], *queries], len(queries) // 2)
+    bm25 = {f"bm25_{name}": each for name, each in found["bm25"].items()}
+    return {**found["hybrid"], **bm25, "times_bm25": found["hybrid"]["p50_ms"] / bm25["bm25_p50_ms"]}
 
 
-async def _inside(settings: Settings, questions: Sequence[CorpusQuestion], asked: int) -> dict[str, Figures]:
-    """Each route's work without HTTP, one question after the other, on the store opened anew."""
+async def _in_turn(
+    ways: Mapping[str, Callable[[_Question], Awaitable[object]]], questions: Sequence[_Question], warm_up: int
+) -> dict[str, Figures]:
+    """Milliseconds and CPU of each way to ask, each question asked of all of them; but for the first ones."""
+    times_ms, cpus_s = defaultdict[str, list[float]](list), defaultdict[str, float](float)
+    gc.collect()
+    for n, each in enumerate(questions):
+        for name, way in ways.items():
+            cpu_began_s, began_s = process_time(), perf_counter()
+            await way(each)
+            if n >= warm_up:
+                times_ms[name].append((perf_counter() - began_s) * 1_000)
+                cpus_s[name] += process_time() - cpu_began_s
+    return {name: {**spread_ms(of), "cpu_ms": cpus_s[name] * 1_000 / len(of)} for name, of in times_ms.items()}
+
+
+async def _inside(
+    settings: Settings, questions: Sequence[CorpusQuestion], asked: int
+) -> tuple[dict[str, Figures], Figures]:
+    """Each route's work without HTTP, one question after the other, on the store opened anew; and hybrid search alone.
+
+    `per_core_s` says how many of these a core does in a second.
+    """
     embedder = embedder_of(settings)
     store = EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
     try:
@@ -269,7 +278,14 @@ async def _inside(settings: Settings, questions: Sequence[CorpusQuestion], asked
         gc.collect()
         gc.freeze()
         with reading_for(Caller()):
-            return {path: await _asked(path, api.reader, questions, asked) for path in _ASKED}
+            routes = {path: await _asked(path, api.reader, questions, asked) for path in _ASKED}
+        search, wanted = HybridSearch(store, embedder), list(islice(cycle(questions), asked + asked // 2))
+        found = await _in_turn(
+            {"hybrid": lambda each: search.turns(each.query, Scope((each.app_id,), each.user_id), _TOP)},
+            wanted,
+            asked // 2,
+        )
+        return routes, {**found["hybrid"], "per_core_s": 1_000 / found["hybrid"]["cpu_ms"]}
     finally:
         gc.unfreeze()
         await store.close()
