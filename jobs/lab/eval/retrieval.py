@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval.english_words import EnglishWords
+from jobs.lab.eval.kept_items import measure_kept
 from jobs.lab.eval.questions import Dialogues, LabelledQuestion, Place
 from jobs.lab.eval.user_index import index_user, own_store
 from jobs.lab.train.ranker import Bools, fit
@@ -77,7 +78,7 @@ async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy,
     `turns` has the recall of evidence turns by group of the first set's questions, and recall@10 of the formula. `sets`
     compares the rankings over all sets, recall@10; `ablation`
     says by how many points it changes if a signal is left out and the weights are learned without it. Intervals are of
-    95 %, by drawing questions anew.
+    95 %, by drawing questions anew. `kept` is of what is kept instead of turns, where the project's own sets are asked.
 
     Raises:
         ConfigurationError: A set has no question with evidence, or there are no weights for the embedder.
@@ -98,6 +99,8 @@ async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy,
         "turns": recalls(first, rank),
         "query_ms": query_times(first),
     }
+    if (own := {each.name: each for each in sets}).keys() >= {"assistant", "team", "friends"}:
+        figures["kept"] = await measure_kept(own, embedder, policy)
     if learnt:
         figures["ablation"] = _ablation(asked, learnt, embedder)
     return figures

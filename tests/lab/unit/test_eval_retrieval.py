@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jobs.lab.eval.kept_items import measure_kept
 from jobs.lab.eval.questions import LabelledQuestion, Place, in_bursts, own_questions, read_questions
 from jobs.lab.eval.retrieval import AskedQuestion, measure, query_times, recalls
 from jobs.lab.train import ranker as training
@@ -167,6 +168,20 @@ async def test_stems_of_the_language_find_what_english_ones_do_not() -> None:
     report = await measure(sets, WordLlamaEmbedder(), Policy(), lambda _done, _of: None)
 
     assert report["sets"]["macro"]["bm25"] > report["sets"]["macro"]["bm25_english"]
+
+
+async def test_what_is_kept_is_found_best_by_both_rankings_fused() -> None:
+    """Which is why the turns' ranker does not order projects and episodes; every question of a project has an answer."""
+    sets = {each.name: each for each in own_questions()}
+    kept = await measure_kept(sets, WordLlamaEmbedder(), Policy())
+
+    assert {name: figures["questions"] for name, figures in kept.items() if "fused" in name} == {
+        "project, fused": 44,
+        "episodes, fused": 56,
+    }
+    for of in ("project", "episodes"):
+        others = {name: figures["recall@10"] for name, figures in kept.items() if name.startswith(of)}
+        assert max(others, key=others.__getitem__) == f"{of}, fused"
 
 
 def test_a_turn_becomes_a_burst_and_its_evidence_the_message_that_answers(tmp_path: Path) -> None:
