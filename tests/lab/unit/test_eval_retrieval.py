@@ -171,7 +171,7 @@ async def test_stems_of_the_language_find_what_english_ones_do_not() -> None:
 
 
 async def test_what_is_kept_is_found_best_by_both_rankings_fused() -> None:
-    """Which is why the turns' ranker does not order projects and episodes; every question of a project has an answer."""
+    """Which is why the turns' ranker does not order projects and episodes; each question of a project has answers."""
     sets = {each.name: each for each in own_questions()}
     kept = await measure_kept(sets, WordLlamaEmbedder(), Policy())
 
