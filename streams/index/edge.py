@@ -150,9 +150,10 @@ class EdgeStore(QdrantStore):
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._alone, work)
 
     async def _ask(self, work: Callable[[], _Result]) -> _Result:
-        """Run at once where the store's thread does nothing, for the way there and back takes longer than a look-up.
+        """Run a search at once where the store's thread does nothing: the way there and back costs a tenth of it.
 
-        The event loop waits no longer for it: the engine holds the interpreter's lock in either thread.
+        The event loop waits no longer for it, as the engine holds the interpreter's lock in either thread. Whoever
+        reads page after page goes through the thread, so that others have their turn between two pages.
         """
         if not self._busy.acquire(blocking=False):
             return await self._call(work)
@@ -188,10 +189,10 @@ class EdgeStore(QdrantStore):
         return await self._ask(ranked)
 
     async def _scrolled(self, collection: str, where: Where, limit: int, *, by: str = "") -> list[Payload]:
-        return await self._ask(lambda: self._open[collection].scrolled(where, limit, by))
+        return await self._call(lambda: self._open[collection].scrolled(where, limit, by))
 
     async def _counted(self, collection: str, where: Where) -> int:
-        return await self._ask(lambda: self._open[collection].count(where))
+        return await self._call(lambda: self._open[collection].count(where))
 
     async def _delete(self, collection: str, where: Where, below: tuple[str, int] | None) -> None:
         def delete() -> None:
@@ -209,7 +210,7 @@ class EdgeStore(QdrantStore):
             await self._durable()
 
     async def _paged(self, collection: str, after: str, limit: int) -> tuple[list[Payload], str]:
-        return await self._ask(lambda: self._open[collection].page(after, limit))
+        return await self._call(lambda: self._open[collection].page(after, limit))
 
     async def _durable(self) -> None:
         """Return once everything that this caller wrote is flushed; one flush is for all who wait."""

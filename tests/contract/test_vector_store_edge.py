@@ -100,6 +100,32 @@ async def test_writers_at_the_same_time_are_all_durable(tmp_path: Path, monkeypa
     assert events.count("flush") < 10
 
 
+async def test_others_have_their_turn_between_pages(tmp_path: Path) -> None:
+    """A reader of all pages, of whom no call waits for a write, must not keep the event loop to itself."""
+    store = EdgeStore(tmp_path, embedder="test")
+    await store.upsert("turns", _points(range(40)))
+    done, turns_of_others = asyncio.Event(), 0
+
+    async def count() -> None:
+        nonlocal turns_of_others
+        while not done.is_set():
+            turns_of_others += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(count())
+        await asyncio.sleep(0)
+        before, (_, after) = turns_of_others, await store.page("turns", "", 4)
+        while after:
+            _, after = await store.page("turns", after, 4)
+            await store.latest("turns", where={"session_id": "a"}, by="turn", limit=4)
+        between = turns_of_others - before
+        done.set()
+    await store.close()
+
+    assert between >= 20
+
+
 async def test_what_is_held_back_is_read_at_once_and_flushed_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
