@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import ArrayLike
-from scipy.stats import rankdata
-from sklearn.metrics import average_precision_score, roc_curve
+from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 Row = dict[str, float | int | str | None]
 """Figures by name; None where there is nothing to reckon with."""
@@ -50,14 +48,8 @@ def roc_auc(
     sessions: Sequence[ScoredSession], value: Callable[[ScoredSession], float] = attrgetter("score")
 ) -> float | None:
     """Chance that an escalating session has a higher value than a benign one, ties half; None without both labels."""
-    sides = [[value(one) for one in sessions if one.escalating is label] for label in (True, False)]
-    return area(*sides) if all(sides) else None
-
-
-def area(positive: ArrayLike, negative: ArrayLike) -> float:
-    """Mann and Whitney's U by pairs."""
-    ranks = rankdata(np.concatenate([positive, negative]))[: np.size(positive)]
-    return float(ranks.mean() - (ranks.size + 1) / 2) / np.size(negative)
+    labels = [one.escalating for one in sessions]
+    return float(roc_auc_score(labels, list(map(value, sessions)))) if len(set(labels)) > 1 else None
 
 
 class EscalationScores(NamedTuple):
@@ -113,7 +105,7 @@ def ranked(sessions: Sequence[ScoredSession], value: Callable[[ScoredSession], f
     auc, recalls = None, dict[float, float | None].fromkeys(FALSE_ALARM_RATES)
     if len(set(labels.tolist())) > 1 and len(values) == len(labels):
         false_alarms, caught, _ = roc_curve(labels, values, drop_intermediate=False)
-        auc = area(np.array(values)[labels], np.array(values)[~labels])
+        auc = float(roc_auc_score(labels, values))
         recalls = {rate: float(caught[false_alarms <= rate].max()) for rate in FALSE_ALARM_RATES}
     return {"roc_auc": auc, **{f"recall_at_fpr_{rate}": recall for rate, recall in recalls.items()}}
 
@@ -180,7 +172,9 @@ def roc_auc_interval(sessions: Sequence[ScoredSession], seed: int) -> tuple[floa
     sides = [[one.score for one in sessions if one.escalating is label] for label in (True, False)]
     if not all(sides):
         return None
-    areas = [area(*(drawn.choice(side, len(side)) for side in sides)) for _ in range(_RESAMPLES)]
+    truth = np.repeat([True, False], [len(side) for side in sides])
+    draws = (np.concatenate([drawn.choice(side, len(side)) for side in sides]) for _ in range(_RESAMPLES))
+    areas = [roc_auc_score(truth, draw) for draw in draws]
     low, high = np.quantile(areas, [0.025, 0.975])
     return float(low), float(high)
 

@@ -9,9 +9,10 @@ from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 
 from jobs.lab.eval.escalation import bag_of_words, judged_without
-from jobs.lab.eval.escalation_scoring import Row, ScoredSession, area, ranked
+from jobs.lab.eval.escalation_scoring import Row, ScoredSession, ranked
 from jobs.lab.train.scorer import Trainer
 from jobs.lab.train.turns import MessagePair
 from jobs.shared.dialogues import DialogueTurn, LabelledDialogue, families
@@ -116,9 +117,5 @@ def _turns(
     learnt: Sequence[LabelledDialogue],
     asked: Sequence[LabelledDialogue],
 ) -> Row:
-    words = np.array(bag_of_words(learnt, asked), dtype=float)
-    return {
-        "turns": len(scores),
-        "roc_auc": area(scores[escalating], scores[~escalating]),
-        "words_roc_auc": area(words[escalating], words[~escalating]),
-    }
+    values = {"roc_auc": scores, "words_roc_auc": bag_of_words(learnt, asked)}
+    return {"turns": len(scores)} | {name: float(roc_auc_score(escalating, value)) for name, value in values.items()}
