@@ -1,4 +1,4 @@
-"""What search finds of what is kept instead of turns: a project's memories, episodes and chunks, and users' episodes.
+"""Recall of what is kept instead of turns: a project's memories, episodes and chunks, and users' episodes.
 
 The talks of `jobs.lab.eval.questions` are folded and indexed as the roles do it. Each question of
 `data/item_questions.toml` is answered by BM25 alone, by both rankings fused as the API has it, for a project by the
@@ -77,7 +77,7 @@ async def _of_project(
     found = list[_Answered]()
     async with own_store(embedder) as store:
         await ProjectMemories(store, embedder, policy.projects).add_items([*events.values()])
-        kept = _Kept(
+        kept = _SearchedItems(
             HybridSearch(store, embedder),
             ranker_of(embedder.name) or formula(policy.retrieval),
             PROJECT_ITEMS,
@@ -113,7 +113,7 @@ async def _of_episodes(
     found = list[_Answered]()
     async with own_store(embedder) as store:
         await index_user(store, embedder, talks.turns, outputs, 0)
-        kept = _Kept(
+        kept = _SearchedItems(
             HybridSearch(store, embedder),
             ranker_of(embedder.name) or formula(policy.retrieval),
             EPISODES,
@@ -127,7 +127,7 @@ async def _of_episodes(
     return found
 
 
-class _Kept(NamedTuple):
+class _SearchedItems(NamedTuple):
     """What is searched: a collection, within conditions, and the events that may answer, by key."""
 
     search: HybridSearch
