@@ -85,14 +85,14 @@ async def test_what_is_said_after_the_erasure_stays(
     write, read = logs.write, logs.extents
     looks = 0
 
-    async def extents(topic: Topic, **more: object) -> object:
+    async def extents(_: Logs, topic: Topic, **more: object) -> object:
         nonlocal looks
         looks += 1
         if looks == 2:
             await write({place(logs, PROFILES): [profiled("anna-1", 9)]})
         return await read(topic, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(logs, "extents", extents)
+    monkeypatch.setattr(Logs, "extents", extents)
 
     assert [await sweep(logs, PROFILES, two_sessions.concerns) for _ in range(2)] == [1, 1]
     assert (await values(settings, PROFILES))[3:] == [(b"anna-1", True), (b"anna-2", False), (b"anna-1", False)]

@@ -37,7 +37,7 @@ _ROLES = ("sessions", "memory", "enrich", "index", "archive")
 _MORE_TURNS = 12
 _RULES_CHANGED = {
     *(f"{topic}.v1 changed" for topic in ("alerts", "commands", "compactions", "episodes", "facts")),
-    *("memories.v1 changed", "profiles.v1 changed", "windows.v1 changed"),
+    *("memories.v1 changed", "profiles.v1 changed", "projects.v1 changed", "windows.v1 changed"),
     *("profiles.v1 false", "profiles.v1 missing", "archive profiles.v1 false", "archive profiles.v1 missing"),
     *("memories.v1 false", "memory-events.v1 missing", "users' state false", "users' state changed", "state changed"),
     *("archive memories.v1 false", "archive memory-events.v1 missing"),
@@ -45,8 +45,8 @@ _RULES_CHANGED = {
 }
 """Where a replay by today's rules differs from what a release wrote by its own: memories are per user, episodes tell of
 a whole session, an alert's rise is told, turns are scored by other weights, "Me llamo" says a name but has no risk,
-what was forgotten is counted on from, topics, of importance 1 where nobody rated them, are handed to their user, and
-a session's first turn has a profile, then every fifth."""
+what was forgotten is counted on from, topics, of importance 1 where nobody rated them, are handed to their user, chunks
+and episodes of projects say what summarised them, and a session's first turn has a profile, then every fifth."""
 
 
 class Left(msgspec.Struct):
