@@ -4,6 +4,7 @@ Commands are imported when they are called: `turntide --help` must not wait for 
 """
 
 import logging
+import os
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
@@ -15,6 +16,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from models.errors import ConfigurationError, TurntideError
+
+# Before numpy is imported. A second thread of its linear algebra waits busily: a search of 10,000 held turns takes
+# 7.6 ms of CPU with it, 4.4 without, in nearly the same time.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 _EXIT_FAILED = 2

@@ -11,7 +11,7 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count, cycle, islice
@@ -31,7 +31,7 @@ from jobs.lab.bench.folds import TurnTraffic, paced, producing, send
 from jobs.lab.bench.http_load import StoreServer, time_http
 from jobs.lab.bench.measuring import BenchFailed, Figures, asked_ms, cpu_s, own_environment, say, spread_ms
 from jobs.lab.bench.roles import running
-from jobs.lab.eval.user_index import folded_user, index_user, own_store
+from jobs.lab.eval.user_index import folded_user, index_user, open_store
 from jobs.operate.topics import apply_topics
 from models.events import Role, Turn
 from models.events.user import UserOutput
@@ -41,7 +41,6 @@ from streams.api.users.messages import AssembleContext, Retrieve, SearchMemory
 from streams.api.users.reading import MemoryReader
 from streams.http.security import Caller, reading_for
 from streams.index.collections import TURNS
-from streams.index.edge import EdgeStore
 from streams.index.hybrid_search import HybridSearch, Ranking, Scope
 from streams.ports import Embedder, VectorStore
 from streams.settings import Settings, load_settings
@@ -193,11 +192,9 @@ async def measure(
         settings = load_settings(kafka=kafka, data_dir=Path(folder))
         embedder, corpus, users = embedder_of(settings), Corpus(policy_of(settings)), users_for(memories)
         say(f"{users * MEMORIES_EACH:,} memories of {users} users, indexed")
-        began_s, store = perf_counter(), EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
-        try:
+        began_s = perf_counter()
+        async with open_store(settings.data_dir / "vectors", embedder) as store:
             await fill(store, embedder, corpus, users)
-        finally:
-            await store.close()
         fill_s = perf_counter() - began_s
         questions = list(islice(corpus.questions(users), _QUESTIONS))
         say(f"asking one user's {ONE_USER_TURNS:,} turns")
@@ -230,20 +227,24 @@ async def _of_one_user(
 ) -> Figures:
     """Milliseconds of hybrid search over a user's turns, of BM25 alone beside it, each question asked of both in turn.
 
-    `cpu_ms` is of all threads; `times_bm25` says how many times as long the median takes.
+    The store is opened anew, so that the engine has nothing of its own to do. `cpu_ms` is of all threads; `times_bm25`
+    says how many times as long the median takes.
     """
     changed = settings.vectors.model_copy(update={"embedder": embedder})
     embeds, turns = embedder_of(settings.model_copy(update={"vectors": changed})), corpus.turns(0, ONE_USER_TURNS)
-    async with own_store(embeds) as store:
+    folder = settings.data_dir / f"user-{embedder}"
+    async with open_store(folder, embeds) as store:
         for first in range(0, len(turns), _AT_ONCE):
             await index_user(store, embeds, turns[first : first + _AT_ONCE], [], first)
+    async with open_store(folder, embeds) as store:
         search, scope = HybridSearch(store, embeds), Scope((app_of(0),), user_of(0))
         ways: Mapping[str, Callable[[str], Awaitable[object]]] = {
             "bm25": lambda query: search.events(TURNS, query, scope.turns(), _TOP, by=Ranking.KEYWORD),
             "hybrid": lambda query: search.turns(query, scope, _TOP),
         }
         queries = [each.query for each in questions]
-        found = await _in_turn(ways, [*queries[: len(queries) // 2], *queries], len(queries) // 2)
+        with _started():
+            found = await _in_turn(ways, [*queries[: len(queries) // 2], *queries], len(queries) // 2)
     bm25 = {f"bm25_{name}": each for name, each in found["bm25"].items()}
     return {**found["hybrid"], **bm25, "times_bm25": found["hybrid"]["p50_ms"] / bm25["bm25_p50_ms"]}
 
@@ -253,7 +254,6 @@ async def _in_turn(
 ) -> dict[str, Figures]:
     """Milliseconds and CPU of each way to ask, each question asked of all of them; but for the first ones."""
     times_ms, cpus_s = defaultdict[str, list[float]](list), defaultdict[str, float](float)
-    gc.collect()
     for n, each in enumerate(questions):
         for name, way in ways.items():
             cpu_began_s, began_s = process_time(), perf_counter()
@@ -272,23 +272,28 @@ async def _inside(
     `per_core_s` says how many of these a core does in a second.
     """
     embedder = embedder_of(settings)
-    store = EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
-    try:
+    async with open_store(settings.data_dir / "vectors", embedder) as store:
         api = memory_api(store, embedder, policy_of(settings), HttpSettings(mcp=False), topic_prefix="bench")
-        gc.collect()
-        gc.freeze()
-        with reading_for(Caller()):
-            routes = {path: await _asked(path, api.reader, questions, asked) for path in _ASKED}
         search, wanted = HybridSearch(store, embedder), list(islice(cycle(questions), asked + asked // 2))
-        found = await _in_turn(
-            {"hybrid": lambda each: search.turns(each.query, Scope((each.app_id,), each.user_id), _TOP)},
-            wanted,
-            asked // 2,
-        )
+        with _started(), reading_for(Caller()):
+            routes = {path: await _asked(path, api.reader, questions, asked) for path in _ASKED}
+            found = await _in_turn(
+                {"hybrid": lambda each: search.turns(each.query, Scope((each.app_id,), each.user_id), _TOP)},
+                wanted,
+                asked // 2,
+            )
         return routes, {**found["hybrid"], "per_core_s": 1_000 / found["hybrid"]["cpu_ms"]}
+
+
+@contextmanager
+def _started() -> Iterator[None]:
+    """As in a role that has started: what was made before is not looked through for garbage."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
     finally:
         gc.unfreeze()
-        await store.close()
 
 
 async def _asked(path: str, reader: MemoryReader, questions: Sequence[CorpusQuestion], asked: int) -> Figures:

@@ -71,8 +71,15 @@ async def index_user(
 async def own_store(embedder: Embedder) -> AsyncIterator[EdgeStore]:
     """An empty index in a folder of its own, which goes at the end."""
     with TemporaryDirectory(prefix="turntide-index-") as folder:
-        store = EdgeStore(Path(folder), embedder=embedder.name)
-        try:
+        async with open_store(Path(folder), embedder) as store:
             yield store
-        finally:
-            await store.close()
+
+
+@asynccontextmanager
+async def open_store(folder: Path, embedder: Embedder) -> AsyncIterator[EdgeStore]:
+    """The index of a folder."""
+    store = EdgeStore(folder, embedder=embedder.name)
+    try:
+        yield store
+    finally:
+        await store.close()
