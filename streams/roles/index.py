@@ -207,12 +207,12 @@ class IndexRole(BatchRole):
         A record that breaks it is passed, see `_one_by_one`.
         """
         self._require_store()
-        self._took_s = monotonic()
         try:
             await self._index(batches)
         except DATA_ERRORS as error:
             log.warning("records_not_indexed", error=type(error).__name__)
             await self._one_by_one(batches)
+        self._took_s = monotonic()
 
     async def _one_by_one(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Pass the records that break the index, and index the others: turns first, erasures last, as `sources` are."""

@@ -312,6 +312,25 @@ async def test_a_store_is_flushed_when_it_is_quiet_and_once_a_minute_when_it_is_
     assert store.flushes == len(settled)
 
 
+async def test_a_batch_that_takes_long_is_no_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where texts are embedded for seconds the next batch waits already."""
+    now_s = 0.0
+
+    async def index(_role: IndexRole, _batches: object) -> None:
+        nonlocal now_s
+        now_s += 6.0
+
+    monkeypatch.setattr("streams.roles.index.monotonic", lambda: now_s)
+    monkeypatch.setattr(IndexRole, "_index", index)
+    store = Flushed()
+    role = IndexRole(load_settings(), Policy(), MatterEmbedder(), RuleScorer(), store)
+    for _ in range(3):
+        await role.on_records({})
+        assert not await role.settled()
+
+    assert store.flushes == 0
+
+
 class LetterLog:
     """Where the role's dead letters go."""
 
