@@ -47,11 +47,16 @@ def owner_of(where: Where) -> Owner | None:
 
     >>> owner_of({"user_id": "u", "app_id": ("a",)}), owner_of({"user_id": "u", "session_id": "s"})
     (('u', 'a'), None)
+    >>> owner_of({"user_id": "u", "key": Keys(["k"])}), owner_of({"user_id": "u", "key": "a fact's own"})
+    (('u', ''), None)
     """
     user, app = where.get("user_id"), where.get("app_id", "")
     if isinstance(app, tuple) and len(app) == 1:
         app = app[0]
-    if where.keys() - {"user_id", "app_id", _KEYS} or not isinstance(user, str) or not isinstance(app, str):
+    others = [(name, of) for name, of in where.items() if name not in {"user_id", "app_id"}]
+    if any(name != _KEYS or not isinstance(of, Keys) for name, of in others):
+        return None
+    if not isinstance(user, str) or not isinstance(app, str):
         return None
     return user, app
 

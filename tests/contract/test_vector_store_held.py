@@ -131,6 +131,18 @@ async def test_memory_answers_as_the_engine_does(
     await store.close()
 
 
+async def test_a_field_named_key_is_a_condition_like_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Facts have one: memory leaves such a question to the engine."""
+    store = EdgeStore(tmp_path, embedder="test")
+    points = [point(n) for n in range(SIZE)]
+    await store.upsert(TURNS, [Point(each.key, each.vector, {**each.payload, "key": each.key}) for each in points])
+    await held(store, monkeypatch)
+    found = await store.search(TURNS, point(5).vector, where={**OWN, "key": "s6_6"}, top_k=20)
+
+    assert [hit.key for hit in found] == ["s6_6"]
+    await store.close()
+
+
 @pytest.fixture
 def clock() -> list[float]:
     """Time that tests set."""
