@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+import structlog
 from qdrant_edge import (
     CountRequest,
     Direction,
@@ -57,6 +58,8 @@ from streams.ports import Point, Query, SearchHit, Where
 
 if TYPE_CHECKING:
     from qdrant_edge import PointId, Record  # stand in the stub
+
+log = structlog.get_logger(__name__)
 
 _INFO_FILE = "collection.json"
 _SHARD_FOLDERS = ("shard", "shard-anew")
@@ -219,13 +222,17 @@ class EdgeCollection:
         return self._held.reading() is not None
 
     def hold_page(self) -> None:
-        """Read a page of the user who is to be held."""
+        """Read a page of the user who is to be held; where that fails the engine goes on answering."""
         if (reading := self._held.reading()) is None:
             return
         user, where = reading
-        records, following = self._page(user.after, HELD_PAGE, vectors=[""], within=_filter(where))
-        page = [(record.payload or {}, np.array(record.vector, np.float32)) for record in records]
-        self._held.read(user, page, following)
+        try:
+            records, following = self._page(user.after, HELD_PAGE, vectors=[""], within=_filter(where))
+            page = [(record.payload or {}, np.array(record.vector, np.float32)) for record in records]
+            self._held.read(user, page, following)
+        except Exception as error:  # nobody waits for it who could be told
+            self._held.deleted(where)
+            log.exception("points_not_held", collection=self._folder.name, error=type(error).__name__)
 
     def ranked(self, query: Query, where: Where, top_k: int, fields: Fields) -> list[SearchHit]:
         """Nearest, or highest BM25, first."""

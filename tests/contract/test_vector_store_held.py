@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from streams.index import held_points
 from streams.index.edge import EdgeStore
@@ -140,6 +141,30 @@ async def test_a_field_named_key_is_a_condition_like_another(tmp_path: Path, mon
     found = await store.search(TURNS, point(5).vector, where={**OWN, "key": "s6_6"}, top_k=20)
 
     assert [hit.key for hit in found] == ["s6_6"]
+    await store.close()
+
+
+async def test_a_user_who_cannot_be_read_is_told_of_and_stands_in_nobodys_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page is read where nobody waits for it: its failure is in the log, and others are held."""
+    store = EdgeStore(tmp_path, embedder="test")
+    await store.upsert(TURNS, [point(n) for n in range(SIZE)] + [point(n, user="w") for n in range(SIZE, 2 * SIZE)])
+    whole = HeldUser.put
+
+    def put(self: HeldUser, payload: Any, vector: Any) -> None:
+        if payload["user_id"] == "w":
+            raise MemoryError
+        whole(self, payload, vector)
+
+    monkeypatch.setattr(HeldUser, "put", put)
+    with capture_logs() as logs:
+        for _ in range(2):
+            hits = await store.search(TURNS, point(5).vector, where={"user_id": "w"}, top_k=20)
+        await held(store, monkeypatch)
+
+    assert len(hits) == 20
+    assert [(each["event"], each["collection"]) for each in logs] == [("points_not_held", TURNS)]
     await store.close()
 
 
