@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 
 from models.events import Role
 from models.session.topics import packing
-from models.session.topics.packing import DICTIONARY, MessageEntry, check_of, json_bytes, pack, unpack
+from models.session.topics.packing import DICTIONARY, MessageEntry, Unpacked, check_of, json_bytes, pack, unpack
 
 HELLO = [MessageEntry(Role.USER, "Hello", 1234567890.0), MessageEntry(Role.ASSISTANT, "Hi!", 1234567891.0)]
 """The source's example."""
@@ -99,6 +99,14 @@ def test_zstd_packs_with_its_dictionary_without_naming_it() -> None:
     assert b"\x28\xb5\x2f\xfd" == packed[:4]
     assert 0 == packed[4] & 3  # no id of a dictionary: the codec says which
     assert len(packed) < min(len(pack(messages, "deflate")), len(pack(messages, "gzip")))
+
+
+def test_bytes_behind_the_end_of_a_frame_are_damage() -> None:
+    """One changed bit pair makes zstd's compressed block one repeated byte, and its frame ends before the text does."""
+    damaged = bytearray(pack(talk(3), "zstd"))
+    damaged[6] ^= 0b110
+
+    assert Unpacked([], "the compressed text is damaged") == unpack(bytes(damaged), "zstd")
 
 
 def test_truncated_base64_is_read_to_its_last_group() -> None:
