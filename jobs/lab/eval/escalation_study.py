@@ -68,11 +68,10 @@ def turn_study(trainer: Trainer) -> Iterator[Row]:
     turns, pairs = trainer.turns, trainer.pairs
     halves = np.flatnonzero(turns.dialogue < 0)
     taught = [each for each in trainer.dialogues if each.family in trainer.teaching]
-    for name in sorted({pair.set for pair in pairs}):
-        hand = hand_of(name)
+    for name, hand in sorted({(pair.set, pair.hand) for pair in pairs}):
         here = np.repeat([pair.set == name for pair in pairs], 2)
         scores = turns.features[halves[here]] @ trainer.weights((), hand=hand)
-        learnt = [*taught, *_spoken([pair for pair in pairs if hand_of(pair.set) != hand])]
+        learnt = [*taught, *_spoken([pair for pair in pairs if pair.hand != hand])]
         asked = _spoken([pair for pair in pairs if pair.set == name])
         row = _turns(scores, turns.escalating[halves[here]], learnt, asked)
         yield {"turns_of": f"pairs: {name}", **row, "in_order": float((scores[::2] > scores[1::2]).mean())}
@@ -88,15 +87,6 @@ def turn_study(trainer: Trainer) -> Iterator[Row]:
         learnt = [each for each in trainer.dialogues if each.family != name]
         scores = turns.features[rows] @ trainer.weights(without)
         yield {"turns_of": name, **_turns(scores, turns.escalating[rows], learnt, asked), "in_order": None}
-
-
-def hand_of(pair_set: str) -> str:
-    """Sets of pairs of one hand begin alike.
-
-    >>> hand_of("near_task"), hand_of("crowd")
-    ('near', 'crowd')
-    """
-    return pair_set.partition("_")[0]
 
 
 def _spoken(pairs: Sequence[MessagePair]) -> list[LabelledDialogue]:

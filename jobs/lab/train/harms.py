@@ -104,7 +104,7 @@ def measured_harms(
         words = TfidfVectorizer(sublinear_tf=True).fit([halves[n] for n in np.flatnonzero(learnt)])
         return _regression(BAG_STRENGTH), words.transform(halves), words.transform(said)
 
-    hands = np.array([pair.set.partition("_")[0] for pair in pairs])
+    hands = np.array([pair.hand for pair in pairs])
     wanted = np.array([HARMS.index(harm_meant(pair.category)) for pair in pairs])
     meant = np.array([HARMS.index(harm_meant(each.kind)) for each in talks])
     sources = np.array([_HANDS[each.source] for each in talks])

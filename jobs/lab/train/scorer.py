@@ -77,10 +77,10 @@ class Trainer:
         self._weights: dict[tuple[frozenset[str], str], Floats] = {}
 
     def weights(self, without: Collection[str], hand: str = "") -> Floats:
-        """Of the features, learnt without these sources, and without own pairs whose set begins with `hand`."""
+        """Of the features, learnt without these sources, and without own pairs of this hand."""
         key = self._taught_by.intersection(without), hand
         if key not in self._weights:
-            kept = [not hand or not pair.set.startswith(hand) for pair in self.pairs]
+            kept = [pair.hand != hand for pair in self.pairs]
             turns = self.turns._replace(pair_weights=self.turns.pair_weights * kept)
             self._weights[key] = fit_turns(turns, self._families(key[0]))
         return self._weights[key]

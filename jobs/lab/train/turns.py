@@ -51,6 +51,15 @@ class MessagePair(Struct, frozen=True):
     harmful: str
     benign: str
 
+    @property
+    def hand(self) -> str:
+        """Whose it is: sets of one hand begin alike.
+
+        >>> MessagePair("near_task", "fraud", "", "").hand, MessagePair("crowd", "fraud", "", "").hand
+        ('near', 'crowd')
+        """
+        return self.set.partition("_")[0]
+
 
 class TrainingTurns(NamedTuple):
     """User turns with their features.
