@@ -231,7 +231,7 @@ def measure(
     Models trained here learn from the pool besides; with `study` it says what taught them.
 
     Raises:
-        ConfigurationError: No trained scorer is configured, or nothing is left to learn from.
+        ConfigurationError: No trained scorer is configured, nothing is left to learn from, or nothing to study.
     """
     settings, embedder = load_settings(), WordLlamaEmbedder()
     policy, model = policy_of(settings), model_at(settings.scorer.file)
@@ -244,6 +244,8 @@ def measure(
     sides = sides_of(dialogues, leave_out, {source.name for source in model.file.card.sources})
     if leave_out == "family":
         require_two(sides.left_out, instead="Add others, or measure the configured scorer by --leave-out nothing.")
+    if study and not sides.left_out:
+        raise ConfigurationError("--study needs dialogues that are judged without their family: add --leave-out family")
     judging = judging_by(model, policy, embedder)
     trainer = trainer_with_own([*sides.left_out, *pool], embedder) if sides.left_out else None
     measured = summary(judge_sides(sides, judging, trainer, embedder))

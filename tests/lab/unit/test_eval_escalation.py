@@ -149,6 +149,8 @@ def test_what_a_removed_family_said_is_not_learnt_from() -> None:
     [
         (["--leave-out", "family"], of_families("red_attack", "red_benign"), "one family, red: .*--leave-out nothing"),
         ([], [SILENT], "no dialogue in which a user speaks"),
+        (["--study", "--leave-out", "nothing"], made_up(), "--study needs .*--leave-out family"),
+        (["--study"], made_up(), "--study needs .*--leave-out family"),
     ],
 )
 def test_data_of_which_nothing_can_be_said_are_refused(
