@@ -118,18 +118,14 @@ def _written(made: MiningReport, *, to: Path, png: Path | None, pdf: Path | None
     Raises:
         StoreUnavailable: A place cannot be written to.
     """
-    from jobs.analyse.report.page import write_page
+    from jobs.analyse.report.page import write_document, write_page, write_pictures
 
     written: dict[str, object] = {"page": str(to)}
     try:
         write_page(made, to)
         if png is not None:
-            from jobs.analyse.report.page import write_pictures
-
             written["pictures"] = [str(path) for path in write_pictures(made, png)]
         if pdf is not None:
-            from jobs.analyse.report.page import write_document
-
             write_document(made, pdf)
             written["pdf"] = str(pdf)
     except OSError as error:

@@ -71,8 +71,7 @@ def scorer(
     from models.risk.turn_model import ModelCard, TurnModel, write_model
     from streams.inference.wordllama import WordLlamaEmbedder
 
-    if not to.parent.is_dir():
-        raise ConfigurationError(f"--to {to}: there is no folder {to.parent}")
+    _require_folder(to)
     dialogues = [dialogue for dialogue in read_dialogues(data) if dialogue.said_by_user]
     pool = read_pools(texts or (), dialogues)
     learnt = [dialogue for dialogue in [*dialogues, *pool] if any_licence or dialogue.may_ship]
@@ -215,8 +214,7 @@ def statements(
     from models.policy import Policy
     from streams.inference.onnx_embedder import E5Embedder
 
-    if not to.parent.is_dir():
-        raise ConfigurationError(f"--to {to}: there is no folder {to.parent}")
+    _require_folder(to)
     written, embed = read_written(data), embedded_once(E5Embedder().embed)
     with status_line("statements") as say:
         say(f"embedding {len(written):,} messages")
@@ -262,8 +260,7 @@ def words(
     from jobs.shared.output import status_line
     from streams.inference.onnx_embedder import E5Embedder
 
-    if not to.parent.is_dir():
-        raise ConfigurationError(f"--to {to}: there is no folder {to.parent}")
+    _require_folder(to)
     try:
         found = words_of(words.read_text("utf-8-sig").splitlines())
     except (OSError, UnicodeDecodeError) as error:
@@ -298,8 +295,12 @@ def packing(
     """
     from jobs.lab.train.packing import dictionary_of, packed_texts
 
-    if not to.parent.is_dir():
-        raise ConfigurationError(f"--to {to}: there is no folder {to.parent}")
+    _require_folder(to)
     samples = packed_texts()
     to.write_bytes(dictionary_of(samples))
     Printer(output).record({"file": str(to), "bytes": to.stat().st_size, "texts": len(samples)})
+
+
+def _require_folder(to: Path) -> None:
+    if not to.parent.is_dir():
+        raise ConfigurationError(f"--to {to}: there is no folder {to.parent}")
