@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from errno import ENXIO
 from io import BytesIO
 from pathlib import Path
 from struct import Struct
@@ -60,11 +60,15 @@ def _bytes(path: Path) -> bytes:
 def _written(path: Path) -> bytes:
     """The file's bytes; a hole of a sparse one, of which stores have gigabytes, is read as a single zero."""
     parts, at = [], 0
-    with path.open("rb", buffering=0) as file, suppress(OSError):  # the last hole has no data behind it
-        while True:
-            begins = os.lseek(file.fileno(), at, os.SEEK_DATA)
-            at = os.lseek(file.fileno(), begins, os.SEEK_HOLE)
-            parts.append(os.pread(file.fileno(), at - begins, begins))
+    with path.open("rb", buffering=0) as file:
+        try:
+            while True:
+                begins = os.lseek(file.fileno(), at, os.SEEK_DATA)
+                at = os.lseek(file.fileno(), begins, os.SEEK_HOLE)
+                parts.append(os.pread(file.fileno(), at - begins, begins))
+        except OSError as error:
+            if error.errno != ENXIO:  # the last hole has no data behind it; what cannot be read holds who knows what
+                raise
     return b"\0".join(parts)
 
 

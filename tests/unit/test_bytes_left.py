@@ -1,8 +1,12 @@
 """The search of files finds what is in compressed batches, also behind damage, and in whole Parquet files."""
 
+import os
+from errno import EIO
 from pathlib import Path
+from unittest.mock import Mock
 
 import polars as pl
+import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from tests.support.bytes_left import holding
@@ -57,3 +61,12 @@ def test_holes_of_a_file_are_passed(tmp_path: Path) -> None:
         file.truncate(2**41)
 
     assert (holding(tmp_path, "parcel"), holding(tmp_path, "absent")) == (["vectors"], [])
+
+
+def test_what_cannot_be_read_is_no_file_without_the_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that fails must not say that nothing is left."""
+    (tmp_path / "vectors").write_bytes(b"a parcel")
+    monkeypatch.setattr(os, "pread", Mock(side_effect=OSError(EIO, "the disk is broken")))
+
+    with pytest.raises(OSError, match="the disk is broken"):
+        holding(tmp_path, "parcel")
