@@ -216,9 +216,9 @@ def retrieval(
     Indexes the conversations as the index role does, and asks every question within the memory of its user. Recall is
     evidence found / evidence, the mean over questions; those without evidence are skipped. LoCoMo's are asked once more
     with every turn cut into a burst of messages, and beside each file stands the set that Turntide brings, in three
-    styles of talk. No conversation is ranked by weights that were learned from it: those of LoCoMo, from which the
-    shipped ones come, are learned anew from the other conversations. --output csv prints the recalls alone. Needs no
-    Kafka; no text is ever printed.
+    styles of talk, with questions about projects and episodes. No conversation is ranked by weights that were learned
+    from it: those of LoCoMo, from which the shipped ones come, are learned anew from the other conversations. --output
+    csv prints the recalls alone. Needs no Kafka; no text is ever printed.
     """
     from jobs.lab.eval.questions import in_bursts, own_questions, read_questions
     from jobs.lab.eval.retrieval import measure

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jobs.shared.dialogues import LabelledDialogue
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="rich", help="Learn weights of scorer and ranker, and near words."
+    no_args_is_help=True, rich_markup_mode="rich", help="Learn weights, near words and what packs topics."
 )
 
 
