@@ -6,7 +6,8 @@ from typing import get_args
 
 import pytest
 
-from jobs.operate.topics import SOURCES, ResetRole, apply_topics, reset_role
+from jobs.operate.reindex import SOURCES, ResetRole, reset_role
+from jobs.operate.topics import apply_topics
 from jobs.replay.comparison import Settled
 from models.errors import TurntideError
 from models.events import EpisodeSummarised

@@ -10,7 +10,7 @@ from unittest.mock import AsyncMock
 import pytest
 from aiokafka import TopicPartition
 
-from jobs.operate.topics import Reset, reset_role, still_in_logs
+from jobs.operate.reindex import Reset, reset_role, still_in_logs
 from jobs.shared import role_groups
 from jobs.shared.log_read import Extent
 from jobs.shared.role_groups import RoleGroup
@@ -182,7 +182,7 @@ async def reset_with(monkeypatch: pytest.MonkeyPatch, state: str) -> tuple[list[
     monkeypatch.setattr(role_groups, "_described", group)
     doubles = {"log_extent": extent, "events_on": proofs, "commit_offsets": commit}
     for name, double in {**doubles, "_recreate": recreate}.items():
-        monkeypatch.setattr(f"jobs.operate.topics.{name}", double)
+        monkeypatch.setattr(f"jobs.operate.reindex.{name}", double)
     try:
         return done, await reset_role(settings, "sessions")
     except ConfigurationError:

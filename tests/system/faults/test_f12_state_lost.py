@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from jobs.operate.topics import apply_topics, reset_role
+from jobs.operate.reindex import reset_role
+from jobs.operate.topics import apply_topics
 from models.errors import ConfigurationError, RecoveryFailed, TurntideError
 from models.events.topics import SESSION_STATE
 from streams.kafka.producer import Record
