@@ -199,7 +199,7 @@ class HeldPoints:
 def _texts(value: object) -> tuple[object, ...]:
     """Which texts a condition allows; none if it is not on a text."""
     values = value if isinstance(value, tuple) else (value,)
-    return values if isinstance(values[0], str) else ()
+    return values if all(isinstance(each, str) for each in values) else ()
 
 
 def _unit(vector: Vectors) -> Vectors:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
+from models.errors import ConfigurationError
 from streams.index import held_points
 from streams.index.edge import EdgeStore
 from streams.index.held_points import FEWEST_HELD, IDLE_S, HeldPoints, HeldUser
@@ -141,6 +142,17 @@ async def test_a_field_named_key_is_a_condition_like_another(tmp_path: Path, mon
     found = await store.search(TURNS, point(5).vector, where={**OWN, "key": "s6_6"}, top_k=20)
 
     assert [hit.key for hit in found] == ["s6_6"]
+    await store.close()
+
+
+async def test_any_of_no_values_is_refused_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A condition of a deletion that nothing meets is the caller's mistake, no trouble of the store."""
+    store = EdgeStore(tmp_path, embedder="test")
+    await store.upsert(TURNS, [point(n) for n in range(SIZE)])
+    await held(store, monkeypatch)
+
+    with pytest.raises(ConfigurationError, match="any of no values"):
+        await store.delete(TURNS, where={"session_id": ()})
     await store.close()
 
 
