@@ -9,8 +9,6 @@
 
 All parts of one batch are written together, so they always fit each other. A space that was erased, or never was,
 has none.
-
-A memory of an app, or of a user in one, as the state of its space keeps it.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -35,7 +33,7 @@ FACTS_CHARS = 1_024
 
 
 class KeptMemory(Struct, frozen=True, array_like=True):
-    """A memory as the state keeps it. Fields as in `models.events.app.AppMemoryChanged`."""
+    """A memory of an app, or of a user in one, as it is kept. Fields as in `models.events.app.AppMemoryChanged`."""
 
     memory_id: int
     content: str

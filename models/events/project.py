@@ -371,7 +371,9 @@ class ProjectSummaryRequested(Output, frozen=True, kw_only=True, tag="project_su
     first_turn: FirstTurn
     last_turn: LastTurn
     summary: Annotated[str, about("An episode's summary by the rules, which says what it is of; else empty.", CONTENT)]
-    turns: Annotated[list[RequestedTurn], about("Its messages at hand, long ones cut.", CONTENT)]
+    turns: Annotated[
+        list[RequestedTurn], about("Its messages at hand, an episode's with those before it; cut.", CONTENT)
+    ]
 
 
 ProjectOutput = (

@@ -39,7 +39,12 @@ Subject = Annotated[
 ]
 ValidFrom = Annotated[UtcTime, about("Time of the world from which it holds.")]
 ValidUntil = Annotated[UtcTime | None, about("Time of the world at which it no longer holds; null: it holds.")]
-_SummarisedBy = Annotated[str, about("What wrote the summary: extractive by rules, else a model's name.", OPERATIONAL)]
+_SummarisedBy = Annotated[
+    str,
+    about(
+        "What wrote the summary: extractive by rules, else a model's name; of merged ones the kept one's.", OPERATIONAL
+    ),
+]
 Valence = Annotated[float, about(privacy=BEHAVIOUR, unit="-1 to 1", ge=-1.0, le=1.0)]
 
 RELATED_TO, DEPENDS_ON, CONTRADICTS, SUPERSEDES = "related_to", "depends_on", "contradicts", "supersedes"

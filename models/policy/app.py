@@ -22,8 +22,7 @@ class EnergyPolicy(PolicySection, frozen=True, kw_only=True):
     """What memory work of a space may cost (app memory, Energy Consumption).
 
     Every space has a budget of its own, so that no app can use up another's; one of all together is a choice. What a
-    piece of work costs is its least
-    cost, and beyond it what it took by tokens and time, up to its most.
+    piece of work costs is its least cost, and beyond it what it took by tokens and time, up to its most.
     """
 
     capacity_units: Annotated[float, Meta(gt=0, le=1e9)] = 10_000.0

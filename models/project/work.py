@@ -1,4 +1,4 @@
-"""Work on a project while one event is folded: episodes (rules: `project.narrative`) and the erasing of sessions.
+"""Work on a project while one event is folded: learning, episodes (`project.narrative`), the erasing of sessions.
 
 Learning from what is said: memories at once, or facts that wait to be surer (project memory, Fact Lifecycle).
 

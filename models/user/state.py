@@ -6,7 +6,7 @@
 | `t0` … | turns at hand, one each, in a ring; no bytes where the turn was erased | by its turn |
 | `f:<category>/<digest of the key>` | facts (`memory.facts`) | when one changes |
 | `r` | the latest retractions (`memory.facts`) | with each |
-| `k:<topic>` | topics between sessions (`user.topics`) | when a session with it ends |
+| `k:<topic>` | topics between sessions (`UserTopics`) | when a session with it ends |
 
 All parts of one batch are written together, so they always fit each other.
 

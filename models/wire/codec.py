@@ -15,10 +15,9 @@ Stated rules for bad input (design §5.7):
   that has no year in UTC: `invalid_field`, `undecodable_output`. Neither could be folded, archived or indexed.
 * key and value together above the limit: `record_too_large`, before anything is decoded.
 
-Many records of `turns.v1` at once: whatever is plainly a good turn, by checks over all of them together.
-
-The rules are those of `models.wire.codec`. What is not plainly good is left to `decode_input`, which says why: a
-control event, a turn with fields of its own, a refusal. So the two cannot differ but in speed.
+Many records of `turns.v1` at once (`plain_turns`): whatever is plainly a good turn by the same rules, checked over all
+of them together. What is not is left to `decode_input`, which says why: a control event, a turn with fields of its own,
+a refusal. So the two cannot differ but in speed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
