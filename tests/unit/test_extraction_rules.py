@@ -52,9 +52,9 @@ def test_the_labelled_messages_are_read_as_labelled() -> None:
     sentences = [each for each in read_sentences() if each.split == "dev"]
     report = measure(sentences, lambda each: extract(each.text, each.role, context=each.context), PROMOTED)
 
-    assert min(figures.precision or 0 for figures in report.by_type.values()) >= 0.93
-    assert min(figures.recall or 0 for figures in report.by_type.values()) >= 0.85
-    assert (report.negatives_clean or 0) >= 0.98
+    assert min(figures.precision or 0 for figures in report["by_type"].values()) >= 0.93
+    assert min(figures.recall or 0 for figures in report["by_type"].values()) >= 0.85
+    assert (report["negatives_clean"] or 0) >= 0.98
 
 
 @pytest.mark.parametrize("text", SAID["silent"])

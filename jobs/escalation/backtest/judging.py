@@ -366,7 +366,7 @@ def judged_left_out(file: Path, texts: Sequence[Path], policy: Policy, embedder:
     Raises:
         ConfigurationError: All dialogues are of one family: it cannot be left out.
     """
-    from jobs.lab.eval.escalation import judges_left_out, require_two
+    from jobs.lab.eval.escalation import by_family, judging_by, require_two
     from jobs.lab.train.scorer import trainer_with_own
     from jobs.shared.output import progress_bar
     from streams.inference.wordllama import WordLlamaEmbedder
@@ -376,7 +376,8 @@ def judged_left_out(file: Path, texts: Sequence[Path], policy: Policy, embedder:
     trainer = trainer_with_own([*dialogues, *read_pools(texts, dialogues)], WordLlamaEmbedder())
     judged: list[JudgedSession] = []
     with progress_bar("families left out") as progress:
-        for members, judge_of in judges_left_out(dialogues, trainer, policy, progress):
+        for name, members in by_family(dialogues, progress):
+            judge_of = judging_by(trainer.model_without([name]), policy, trainer.embedder)
             contender = Contender(judge_of.policy, judge_of.scorer)
             (judging,) = judge(labelled_traffic(file.name, members), [contender], embedder)
             judged += judging.judged()

@@ -8,11 +8,9 @@ from inspect import iscoroutine
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from jobs.cli import examples
-from jobs.lab.eval.scores import LabelledScores
 from jobs.shared.output import OutputFormat, Printer, progress_bar
 
 app = typer.Typer(
@@ -295,16 +293,13 @@ def _measure(
     publish(f"eval-{name}", output, measured)
 
 
-def _publish(section: str, output: OutputFormat, report: LabelledScores, *, show_misses: bool) -> None:
+def _publish(section: str, output: OutputFormat, report: dict[str, Any], *, show_misses: bool) -> None:
     """Print how messages were read; with their misses, CSV has these alone."""
     from jobs.lab.bench.result import publish
     from jobs.lab.eval.scores import rows_of_misses
 
-    figures, printed = msgspec.to_builtins(report), Printer(output)
-    rows = rows_of_misses(report.misses)
-    if not show_misses:
-        del figures["misses"]
     if output is not OutputFormat.CSV or not show_misses:
-        publish(section, output, lambda: figures)
+        hidden = set() if show_misses else {"misses"}
+        publish(section, output, lambda: {name: each for name, each in report.items() if name not in hidden})
     if output is not OutputFormat.JSON and show_misses:
-        printed.rows("Missed or wrong", rows)
+        Printer(output).rows("Missed or wrong", rows_of_misses(report["misses"]))

@@ -10,12 +10,10 @@ measuring alone: no constant is chosen by them.
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from functools import partial
 from importlib.resources import files
-from itertools import product
 from pathlib import Path
 from statistics import mean, median
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
@@ -72,22 +70,6 @@ class Talk(Struct, frozen=True, forbid_unknown_fields=True):
     questions: list[TalkQuestion]
 
 
-class _OfTalk(NamedTuple):
-    """A talk and its user."""
-
-    talk: str
-    user_id: str
-
-
-class _Asked(NamedTuple):
-    """What one question came to."""
-
-    talk: str
-    budget: int
-    given: Mapping[str, bool]
-    tokens: int
-
-
 def read_talks(file: Path | None = None) -> list[Talk]:
     """Read talks with their questions; None: those that Turntide brings. Errors as of `read_labelled`."""
     own = files(__package__).joinpath("data/context_questions.jsonl")
@@ -111,30 +93,34 @@ async def measure(
         one_user: Whether all talks are one user's, so that each question has to find its talk too.
     """
     of = {talk.id: "everybody" if one_user else talk.id for talk in talks}
-    asked: list[_Asked] = []
+    asks = [(budget, talk, each) for budget in BUDGETS for talk in talks for each in talk.questions]
+    asked: list[Figures] = []
     async with own_store(embedder) as store:
         for user_id in dict.fromkeys(of.values()):
             await _index(store, embedder, policy, user_id, [talk for talk in talks if of[talk.id] == user_id])
         reader = memory_api(store, embedder, policy, HttpSettings(mcp=False), topic_prefix=_APP).reader
-        ask = partial(_ask, reader, HybridSearch(store, embedder, policy.retrieval))
-        questions = [
-            (_OfTalk(*named), each) for named, talk in zip(of.items(), talks, strict=True) for each in talk.questions
-        ]
-        for number, (budget, (whose, each)) in enumerate(product(BUDGETS, questions), 1):
-            asked.append(await ask(whose, each, budget))
-            progress(number, len(BUDGETS) * len(questions))
+        search = HybridSearch(store, embedder, policy.retrieval)
+        for number, (budget, talk, each) in enumerate(asks, 1):
+            found = await _ask(reader, search, of[talk.id], each, budget)
+            asked.append({"talk": talk.id, "budget": budget, **found})
+            progress(number, len(asks))
+
+    def scores(name: str, budget: int) -> Figures:
+        """Of one talk or all, with one budget."""
+        rows = [each for each in asked if each["budget"] == budget and name in {"all", each["talk"]}]
+        tokens = float(median(each["tokens"] for each in rows))
+        shares = {way: mean(each[way] for each in rows) for way in _WAYS}
+        used = {"tokens_median": tokens, "budget_share": tokens / budget}
+        return {"talk": name, "budget": budget, "questions": len(rows), **shares, **used}
+
     return {
         "embedder": embedder.name,
         "talks": len(talks),
         "users": len({*of.values()}),
         "turns": sum(len(talk.turns) for talk in talks),
         "questions": sum(len(talk.questions) for talk in talks),
-        "all": {f"{budget}": _scores("all", [each for each in asked if each.budget == budget]) for budget in BUDGETS},
-        "rows": [
-            _scores(talk.id, [each for each in asked if each[:2] == (talk.id, budget)])
-            for budget in BUDGETS
-            for talk in talks
-        ],
+        "all": {f"{budget}": scores("all", budget) for budget in BUDGETS},
+        "rows": [scores(talk.id, budget) for budget in BUDGETS for talk in talks],
     }
 
 
@@ -156,28 +142,23 @@ async def _index(store: VectorStore, embedder: Embedder, policy: Policy, user_id
     await index_user(store, embedder, turns, list(folded_user(turns, policy)), 0)
 
 
-async def _ask(reader: MemoryReader, plain: HybridSearch, whose: _OfTalk, asked: TalkQuestion, budget: int) -> _Asked:
-    user_id = whose.user_id
+async def _ask(
+    reader: MemoryReader, search: HybridSearch, user_id: str, asked: TalkQuestion, budget: int
+) -> dict[str, float]:
+    """Whether each way gives the answer, and the tokens of the prompt."""
     about: Mapping[str, Any] = {"user_id": user_id, "app_id": _APP, "query": asked.question}
     with reading_for(Caller()):
         context = await reader.context(AssembleContext(**about, token_budget=budget))
         found = await reader.search(SearchMemory(**about, top_k=DEPTH))
         retrieved = await reader.retrieve(Retrieve(**about))
     where = Scope((_APP,), user_id).where()
-    by_words = await plain.events(TURNS, asked.question, where, DEPTH, by=Ranking.KEYWORD)
-    texts = {
-        "context": context.prompt,
-        "search": "\n".join(hit.turn.content for hit in found.turns),
-        "retrieve": retrieved.injection or "",
-        "bm25": "\n".join(turn.content for turn, _ in by_words),
-    }
+    by_words = await search.events(TURNS, asked.question, where, DEPTH, by=Ranking.KEYWORD)
+    texts = (
+        context.prompt,
+        "\n".join(hit.turn.content for hit in found.turns),
+        retrieved.injection or "",
+        "\n".join(turn.content for turn, _ in by_words),
+    )
     wanted = asked.answer.casefold()
-    return _Asked(whose.talk, budget, {name: wanted in text.casefold() for name, text in texts.items()}, context.tokens)
-
-
-def _scores(talk: str, asked: Sequence[_Asked]) -> Figures:
-    """Of one talk or all, with one budget."""
-    tokens, budget = float(median(each.tokens for each in asked)), asked[0].budget
-    shares = {name: mean(each.given[name] for each in asked) for name in _WAYS}
-    used = {"tokens_median": tokens, "budget_share": tokens / budget}
-    return {"talk": talk, "budget": budget, "questions": len(asked), **shares, **used}
+    given = {way: wanted in text.casefold() for way, text in zip(_WAYS, texts, strict=True)}
+    return {**given, "tokens": context.tokens}

@@ -83,21 +83,10 @@ def judge_dialogue(dialogue: LabelledDialogue, judging: DialogueJudge, embedder:
     )
 
 
-def judges_left_out(
-    dialogues: Sequence[LabelledDialogue], trainer: Trainer, policy: Policy, progress: Progress
-) -> Iterator[tuple[list[LabelledDialogue], DialogueJudge]]:
-    """Dialogues of a family and a judge that was trained without it; family after family.
-
-    A user speaks in each; the trainer knows what can be learnt from, these and others, and `policy` whose thresholds
-    raise alerts.
-    """
-    for name, group in _by_family(dialogues, progress):
-        yield group, judging_by(trainer.model_without([name]), policy, trainer.embedder)
-
-
-def _by_family(
+def by_family(
     dialogues: Sequence[LabelledDialogue], progress: Progress
 ) -> Iterator[tuple[str, list[LabelledDialogue]]]:
+    """Dialogues, family after family."""
     names = families(dialogues)
     for done, name in enumerate(names):
         progress(done, len(names))
@@ -109,7 +98,7 @@ def judge_left_out(
     dialogues: Sequence[LabelledDialogue], trainer: Trainer, policy: Policy, progress: Progress
 ) -> list[ScoredSession]:
     """Each dialogue as `judged_without` has it, without its own family; family after family."""
-    groups = _by_family(dialogues, progress)
+    groups = by_family(dialogues, progress)
     return [each for name, group in groups for each in judged_without([name], group, trainer, policy)]
 
 
@@ -171,25 +160,14 @@ def _spent_s(batch: Sequence[str], judging: DialogueJudge, embedder: Embedder) -
     return np.diff([*times, time.perf_counter()])
 
 
-class Sides(NamedTuple):
-    """Dialogues by who judges them.
-
-    Attributes:
-        left_out: By models that are trained on these, each without what it judges.
-        as_it_is: By the configured scorer.
-        without_user: By nobody: no user speaks, so there is nothing to score.
-    """
-
-    left_out: list[LabelledDialogue]
-    as_it_is: list[LabelledDialogue]
-    without_user: list[LabelledDialogue]
-
-
-def sides_of(dialogues: Sequence[LabelledDialogue], leave_out: str, known_sources: Collection[str]) -> Sides:
-    """Who judges which dialogue.
+def sides_of(
+    dialogues: Sequence[LabelledDialogue], leave_out: str, known_sources: Collection[str]
+) -> tuple[list[LabelledDialogue], list[LabelledDialogue]]:
+    """Dialogues that models judge which are trained here, each without what it judges; and by the configured scorer.
 
     With `auto`, those of families that the configured scorer was trained on are judged by models without them, also
     where their own source is new. Where that is one family, its model is trained on the project's own texts alone.
+    Where no user speaks there is nothing to score: nobody judges it.
 
     Raises:
         ConfigurationError: No user speaks in any of them.
@@ -202,11 +180,7 @@ def sides_of(dialogues: Sequence[LabelledDialogue], leave_out: str, known_source
     spoken = [each for each in dialogues if each.said_by_user]
     if not spoken:
         raise ConfigurationError("there is no dialogue in which a user speaks: nothing can be scored")
-    return Sides(
-        left_out=[each for each in spoken if seen(each)],
-        as_it_is=[each for each in spoken if not seen(each)],
-        without_user=[each for each in dialogues if not each.said_by_user],
-    )
+    return [each for each in spoken if seen(each)], [each for each in spoken if not seen(each)]
 
 
 def require_two(dialogues: Sequence[LabelledDialogue], *, instead: str) -> None:
@@ -241,55 +215,42 @@ def measure(
             "risk.source upstream): there are no probabilities to measure. `turntide alerts backtest` compares any "
             "scorers and policies."
         )
-    sides = sides_of(dialogues, leave_out, {source.name for source in model.file.card.sources})
+    left_out, as_it_is = sides_of(dialogues, leave_out, {source.name for source in model.file.card.sources})
     if leave_out == "family":
-        require_two(sides.left_out, instead="Add others, or measure the configured scorer by --leave-out nothing.")
-    if study and not sides.left_out:
+        require_two(left_out, instead="Add others, or measure the configured scorer by --leave-out nothing.")
+    if study and not left_out:
         raise ConfigurationError("--study needs dialogues that are judged without their family: add --leave-out family")
-    judging = judging_by(model, policy, embedder)
-    trainer = trainer_with_own([*sides.left_out, *pool], embedder) if sides.left_out else None
-    measured = summary(judge_sides(sides, judging, trainer, embedder))
+    judging, judged, taught = judging_by(model, policy, embedder), list[ScoredSession](), dict[str, list[Row]]()
+    if left_out:
+        from jobs.lab.eval.escalation_study import family_study, turn_study
+
+        trainer = trainer_with_own([*left_out, *pool], embedder)
+        with progress_bar("left out") as progress:
+            judged += judge_left_out(left_out, trainer, judging.policy, progress)
+        if study:
+            with progress_bar("study") as progress:
+                taught["by_families"] = family_study(left_out, trainer, judging.policy, progress)
+                taught["by_turns"] = list(turn_study(trainer))
+    if as_it_is:
+        with progress_bar("dialogues") as progress:
+            for done, dialogue in enumerate(as_it_is, 1):
+                judged.append(judge_dialogue(dialogue, judging, embedder))
+                progress(done, len(as_it_is))
+    measured = summary(judged)
     return {
         "scorer": model.name,
         "policy_version": policy.version,
         "threshold": policy.modes.elevated.enter,
         "leave_out": leave_out,
-        "judged_left_out": len(sides.left_out),
-        "judged_by_the_scorer": len(sides.as_it_is),
-        "not_judged_without_user": len(sides.without_user),
+        "judged_left_out": len(left_out),
+        "judged_by_the_scorer": len(as_it_is),
+        "not_judged_without_user": len(dialogues) - len(left_out) - len(as_it_is),
         **measured.overall,
         "controls": measured.controls,
         "by_source": measured.by_source,
-        **us_per_turn([*sides.left_out, *sides.as_it_is], judging, embedder),
-        **(studies(sides.left_out, trainer, judging.policy) if trainer is not None and study else {}),
+        **us_per_turn([*left_out, *as_it_is], judging, embedder),
+        **taught,
     }
-
-
-def judge_sides(
-    sides: Sides, judging: DialogueJudge, trainer: Trainer | None, embedder: Embedder
-) -> list[ScoredSession]:
-    """Every dialogue by its judge, with progress bars; the trainer makes those of what is left out."""
-    judged = []
-    if trainer is not None:
-        with progress_bar("left out") as progress:
-            judged += judge_left_out(sides.left_out, trainer, judging.policy, progress)
-    if sides.as_it_is:
-        with progress_bar("dialogues") as progress:
-            for done, dialogue in enumerate(sides.as_it_is, 1):
-                judged.append(judge_dialogue(dialogue, judging, embedder))
-                progress(done, len(sides.as_it_is))
-    return judged
-
-
-def studies(dialogues: Sequence[LabelledDialogue], trainer: Trainer, policy: Policy) -> dict[str, list[Row]]:
-    """What teaches: by families, and by turns of one topic."""
-    from jobs.lab.eval.escalation_study import family_study, turn_study
-
-    with progress_bar("study") as progress:
-        return {
-            "by_families": family_study(dialogues, trainer, policy, progress),
-            "by_turns": list(turn_study(trainer)),
-        }
 
 
 def show(report: Mapping[str, Any], printed: Printer) -> None:

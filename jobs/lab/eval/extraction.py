@@ -23,6 +23,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval import scores
 from jobs.shared.dialogues import read_labelled
 from models.events.base import Role
@@ -73,44 +74,25 @@ _SEED_PATTERNS = (
 """Project memory, Automatic Extraction, as they stand there."""
 
 
-class ExtractionScores(scores.LabelledScores, frozen=True, kw_only=True):
-    """All figures of the rules on one set, and those of the source's bare patterns beside."""
+def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_from: float) -> Figures:
+    """Run rules and source patterns over every message and count.
 
-    all: scores.ScoreFigures
-    held_out: scores.ScoreFigures
-    """Of all splits but `dev`."""
-    by_type: dict[str, scores.ScoreFigures]
-    by_difficulty: dict[str, scores.GroupFigures]
-    subjects: scores.ScoreFigures
-    """Of statements whose type is right: a wrong subject counts against precision, an absent one against recall."""
-    seed_patterns: scores.ScoreFigures
-    seed_patterns_held_out: scores.ScoreFigures
-    f1_ratio: float | None
-    """Rules to source patterns, both on all messages."""
-
-
-class _JudgedSentence(scores.Judged, frozen=True):
-    """With the subjects that were labelled, each beside what was found."""
-
-    subjects: list[tuple[str, str]]
-
-
-def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_from: float) -> ExtractionScores:
-    """Run rules and source patterns over every message and count."""
+    `held_out` is of all splits but `dev`; `subjects` of statements whose type is right: a wrong subject counts against
+    precision, an absent one against recall; `f1_ratio` of rules to source patterns, both on all messages.
+    """
     judged = [judge(each, extract(each), promote_from) for each in sentences]
     bare = [judge(each, by_seed_patterns(each), promote_from) for each in sentences]
     rules, patterns = scores.figures(judged), scores.figures(bare)
-    return ExtractionScores(
-        all=rules,
-        held_out=scores.figures(_held_out(judged)),
-        **scores.of_set(judged),
-        by_type={type_.value: scores.figures(judged, type_) for type_ in MemoryType},
-        by_difficulty=scores.by_kind(judged, "difficulty"),
-        subjects=_subjects([pair for each in judged for pair in each.subjects]),
-        seed_patterns=patterns,
-        seed_patterns_held_out=scores.figures(_held_out(bare)),
-        f1_ratio=rules.f1 / patterns.f1 if rules.f1 is not None and patterns.f1 else None,
-    )
+    return {
+        **scores.of_set(judged, "difficulty"),
+        "all": rules,
+        "held_out": scores.figures(_held_out(judged)),
+        "by_type": {type_.value: scores.figures(judged, type_) for type_ in MemoryType},
+        "subjects": scores.figures_of(each.beside for each in judged),
+        "seed_patterns": patterns,
+        "seed_patterns_held_out": scores.figures(_held_out(bare)),
+        "f1_ratio": rules.f1 / patterns.f1 if rules.f1 is not None and patterns.f1 else None,
+    }
 
 
 def by_seed_patterns(sentence: LabelledSentence) -> list[ExtractedStatement]:
@@ -124,7 +106,7 @@ def by_seed_patterns(sentence: LabelledSentence) -> list[ExtractedStatement]:
     ]
 
 
-def judge(sentence: LabelledSentence, found: Iterable[ExtractedStatement], promote_from: float) -> _JudgedSentence:
+def judge(sentence: LabelledSentence, found: Iterable[ExtractedStatement], promote_from: float) -> scores.Judged:
     """Pair what a message states with what was found in it, surely enough to become a memory."""
     promoted = [each for each in found if each.confidence >= promote_from]
     right, absent, left = scores.paired(sentence.expected, promoted, lambda label, each: label.type is each.type)
@@ -133,9 +115,10 @@ def judge(sentence: LabelledSentence, found: Iterable[ExtractedStatement], promo
         for label, each in right
         if label.subject not in (None, each.subject)
     ]
+    subjects = [(label.subject, each.subject) for label, each in right if label.subject is not None]
     types = [label.type.value for label in absent]
     wrong = [each.type.value for each in left]
-    return _JudgedSentence(
+    return scores.Judged(
         {"id": sentence.id, "split": sentence.split, "difficulty": sentence.difficulty, "text": sentence.text},
         right=[label.type.value for label, _ in right],
         absent=types,
@@ -143,14 +126,11 @@ def judge(sentence: LabelledSentence, found: Iterable[ExtractedStatement], promo
         missed=types + other_subjects,
         unlabelled=wrong,
         clean=None if sentence.expected else not left,
-        subjects=[(label.subject, each.subject) for label, each in right if label.subject is not None],
-    )
-
-
-def _subjects(pairs: Sequence[tuple[str, str]]) -> scores.ScoreFigures:
-    right = sum(label == found != "" for label, found in pairs)
-    return scores.figures_of(
-        right, gold=sum(label != "" for label, _ in pairs), found=sum(found != "" for _, found in pairs)
+        beside=(
+            sum(label == name != "" for label, name in subjects),
+            sum(label != "" for label, _ in subjects),
+            sum(name != "" for _, name in subjects),
+        ),
     )
 
 

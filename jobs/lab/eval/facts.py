@@ -17,6 +17,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval import scores
 from jobs.shared.dialogues import read_labelled
 from models.events.user import ExtractedFact, FactCategory, FactKey, FactValue
@@ -74,36 +75,15 @@ def read_messages(file: Path | None = None) -> list[LabelledMessage]:
 Extract = Callable[[str], Extraction]
 
 
-class FactScores(scores.LabelledScores, frozen=True, kw_only=True):
-    """All figures of one extractor on one set."""
-
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    gold: int
-    found: int
-    by_category: dict[str, scores.ScoreFigures]
-    by_kind: dict[str, scores.GroupFigures]
-    retractions: scores.ScoreFigures
-
-
-class _JudgedMessage(scores.Judged, frozen=True):
-    """With how many retractions are right, labelled and found."""
-
-    retractions: tuple[int, int, int]
-
-
-def measure(messages: Sequence[LabelledMessage], extract: Extract, policy: FactPolicy) -> FactScores:
-    """Run the extractor over every message and count."""
+def measure(messages: Sequence[LabelledMessage], extract: Extract, policy: FactPolicy) -> Figures:
+    """Run the extractor over every message and count; retractions count apart."""
     judged = [_judge(message, extract(message.content), policy) for message in messages]
-    right, gold, found = (sum(each.retractions[n] for each in judged) for n in range(3))
-    return FactScores(
+    return {
         **asdict(scores.figures(judged)),
-        **scores.of_set(judged),
-        by_category={category: scores.figures(judged, category) for category in FactCategory},
-        by_kind=scores.by_kind(judged, "kind"),
-        retractions=scores.figures_of(right, gold=gold, found=found),
-    )
+        **scores.of_set(judged, "kind"),
+        "by_category": {category.value: scores.figures(judged, category) for category in FactCategory},
+        "retractions": scores.figures_of(each.beside for each in judged),
+    }
 
 
 def words_of(value: str) -> list[str]:
@@ -135,7 +115,7 @@ def same_value(one: str, other: str) -> bool:
     return any(longer[at : at + len(shorter)] == shorter for at in range(len(longer) - len(shorter) + 1))
 
 
-def _judge(message: LabelledMessage, extracted: Extraction, policy: FactPolicy) -> _JudgedMessage:
+def _judge(message: LabelledMessage, extracted: Extraction, policy: FactPolicy) -> scores.Judged:
     stored = [
         fact
         for fact in extracted.facts
@@ -145,7 +125,7 @@ def _judge(message: LabelledMessage, extracted: Extraction, policy: FactPolicy) 
     right, absent, left = scores.paired(with_key_first, stored, _agree)
     said = Counter((retraction.category, retraction.key) for retraction in message.retractions)
     taken_back = Counter((retraction.category, retraction.key) for retraction in extracted.retractions)
-    return _JudgedMessage(
+    return scores.Judged(
         {"id": message.id, "split": message.split, "kind": message.kind, "content": message.content},
         right=[label.category for label, _ in right],
         absent=[label.category for label in absent],
@@ -153,7 +133,7 @@ def _judge(message: LabelledMessage, extracted: Extraction, policy: FactPolicy) 
         missed=[*map(_entry, absent), *map(_entry_of_retraction, (said - taken_back).elements())],
         unlabelled=[*map(_entry, left), *map(_entry_of_retraction, (taken_back - said).elements())],
         clean=None if message.facts or message.retractions else not (right or left or taken_back),
-        retractions=((said & taken_back).total(), said.total(), taken_back.total()),
+        beside=((said & taken_back).total(), said.total(), taken_back.total()),
     )
 
 

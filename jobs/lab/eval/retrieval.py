@@ -7,9 +7,11 @@ a set is one to learn from they are learned here from its other conversations, e
 them stands BM25 by English stems, whatever the language.
 """
 
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache
+from heapq import nlargest
+from math import log
 from statistics import mean
 from time import perf_counter
 from typing import TypeVar
@@ -18,19 +20,20 @@ import numpy as np
 from msgspec import Struct
 
 from jobs.lab.bench.measuring import Figures
-from jobs.lab.eval.english_words import EnglishWords
 from jobs.lab.eval.kept_items import measure_kept
 from jobs.lab.eval.questions import Dialogues, LabelledQuestion, Place
 from jobs.lab.eval.user_index import index_user, own_store
 from jobs.lab.train.ranker import Bools, fit
 from jobs.shared.output import Progress
 from models.errors import ConfigurationError
+from models.events import Turn
 from models.policy import Policy
 from models.retrieval import fusion
+from models.retrieval.lexical import date_words, document_vector, terms
 from models.retrieval.ranker import SIGNALS, Floats, Ranker, formula, ranker_of, signals
 from streams.index.collections import TURNS, turn_of_key
 from streams.index.hybrid_search import HybridSearch, Ranking, Scope, TurnCandidates
-from streams.ports import Embedder, VectorStore
+from streams.ports import Embedder
 
 DEPTHS = (5, 10, 20)
 _DEPTH = 10
@@ -70,6 +73,30 @@ class AskedQuestion(Struct, frozen=True):
     formula: list[Place]
     english: list[Place]
     query_ms: float
+
+
+class EnglishWords:
+    """BM25 by English stems and stop words, whatever the language: what search by words would find with no other.
+
+    Users' turns by the words they have, weighed as the index weighs them (`models.retrieval.lexical`).
+    """
+
+    def __init__(self, turns: Iterable[Turn]) -> None:
+        self._turns = defaultdict[str, list[tuple[Place, dict[int, float]]]](list)
+        for turn in turns:
+            vector = document_vector(f"{turn.content}\n{date_words(turn.timestamp)}")
+            weights = dict(zip(vector.indices.tolist(), vector.values.tolist(), strict=True))
+            self._turns[turn.user_id].append(((turn.session_id, turn.turn), weights))
+
+    def search(self, user_id: str, question: str, most: int) -> list[Place]:
+        """The user's turns that have words of the question, best first."""
+        turns, scores = self._turns[user_id], defaultdict[Place, float](float)
+        for term, count in Counter(terms(question)).items():
+            having = [(place, weights[term]) for place, weights in turns if term in weights]
+            idf = log((len(turns) - len(having) + 0.5) / (len(having) + 0.5) + 1)
+            for place, weight in having:
+                scores[place] += count * idf * weight
+        return nlargest(most, scores, scores.__getitem__)
 
 
 async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy, progress: Progress) -> Figures:
@@ -114,22 +141,15 @@ async def ask_all(dialogues: Dialogues, embedder: Embedder, policy: Policy, prog
     """
     if not dialogues.questions:
         raise ConfigurationError(f"{dialogues.name}: no question names a turn that answers it")
-    async with index_all(dialogues, embedder) as store:
+    async with own_store(embedder) as store:
+        for first in range(0, len(dialogues.turns), _AT_ONCE):
+            await index_user(store, embedder, dialogues.turns[first : first + _AT_ONCE], [], first)
         search = HybridSearch(store, embedder, policy.retrieval)
         asked, english, rule = list[AskedQuestion](), EnglishWords(dialogues.turns), formula(policy.retrieval)
         for number, question in enumerate(dialogues.questions, 1):
             asked.append(await _asked(search, rule, english, question))
             progress(number, len(dialogues.questions))
     return asked
-
-
-@asynccontextmanager
-async def index_all(dialogues: Dialogues, embedder: Embedder) -> AsyncIterator[VectorStore]:
-    """An index with all turns, which goes at the end."""
-    async with own_store(embedder) as store:
-        for first in range(0, len(dialogues.turns), _AT_ONCE):
-            await index_user(store, embedder, dialogues.turns[first : first + _AT_ONCE], [], first)
-        yield store
 
 
 async def _asked(

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from jobs.lab.bench.measuring import Figures
+
 _Label = TypeVar("_Label")
 _Found = TypeVar("_Found")
 Miss = dict[str, Any]
@@ -23,6 +25,7 @@ class Judged(Struct, frozen=True):
         missed: What was not read as labelled: types, with subjects where these are wrong, or `category/key=value`.
         unlabelled: Likewise what was found without a label.
         clean: Whether nothing was found; None of a message that states something.
+        beside: Right, labelled and found of what is counted apart: subjects or retractions.
     """
 
     message: dict[str, str]
@@ -32,6 +35,7 @@ class Judged(Struct, frozen=True):
     missed: list[str]
     unlabelled: list[str]
     clean: bool | None
+    beside: tuple[int, int, int]
 
 
 class ScoreFigures(Struct, frozen=True):
@@ -42,28 +46,6 @@ class ScoreFigures(Struct, frozen=True):
     f1: float | None
     gold: int
     found: int
-
-
-class GroupFigures(ScoreFigures, frozen=True, kw_only=True):
-    """Of messages of one kind; `clean`: of those that state nothing, the share in which nothing was found."""
-
-    messages: int
-    clean: float | None
-
-
-class LabelledScores(Struct, frozen=True, kw_only=True):
-    """What is said of every labelled set.
-
-    Attributes:
-        negatives: Messages that state nothing.
-        negatives_clean: Share of them in which nothing was found.
-    """
-
-    by_split: dict[str, ScoreFigures]
-    messages: int
-    negatives: int
-    negatives_clean: float | None
-    misses: list[Miss]
 
 
 def paired(
@@ -88,12 +70,19 @@ def figures(judged: Iterable[Judged], of: str | None = None) -> ScoreFigures:
         return len(types) if of is None else types.count(of)
 
     counts = [(count(each.right), count(each.absent), count(each.wrong)) for each in judged]
-    right, absent, wrong = (sum(each[n] for each in counts) for n in range(3))
-    return figures_of(right, gold=right + absent, found=right + wrong)
+    return figures_of((right, right + absent, right + wrong) for right, absent, wrong in counts)
 
 
-def of_set(judged: Sequence[Judged]) -> dict[str, Any]:
-    """The fields of `LabelledScores`."""
+def of_set(judged: Sequence[Judged], name_of_kind: str) -> Figures:
+    """What is said of every labelled set.
+
+    `negatives` are messages that state nothing, `negatives_clean` (of a kind: `clean`) is the share of them in which
+    nothing was found; `by_<kind>` has figures of each kind, in the order in which they come.
+    """
+    kinds = {
+        name: {**asdict(figures(group)), "messages": len(group), "clean": share_clean(group)}
+        for name, group in _grouped(judged, name_of_kind).items()
+    }
     return {
         "by_split": {name: figures(group) for name, group in _grouped(judged, "split").items()},
         "messages": len(judged),
@@ -104,14 +93,7 @@ def of_set(judged: Sequence[Judged]) -> dict[str, Any]:
             for each in judged
             if each.missed or each.unlabelled
         ],
-    }
-
-
-def by_kind(judged: Iterable[Judged], name_of_kind: str) -> dict[str, GroupFigures]:
-    """Figures of each kind, in the order in which they come."""
-    return {
-        name: GroupFigures(**asdict(figures(group)), messages=len(group), clean=share_clean(group))
-        for name, group in _grouped(judged, name_of_kind).items()
+        f"by_{name_of_kind}": kinds,
     }
 
 
@@ -136,12 +118,13 @@ def rows_of_misses(misses: Iterable[Miss]) -> Iterator[dict[str, str]]:
         yield {"id": miss["id"], kind: miss[kind], "message": miss[text], **joined}
 
 
-def figures_of(right: int, *, gold: int, found: int) -> ScoreFigures:
-    """Ratios of counts.
+def figures_of(counts: Iterable[tuple[int, int, int]]) -> ScoreFigures:
+    """Ratios of sums: what is right, labelled and found.
 
-    >>> figures_of(3, gold=4, found=6)
+    >>> figures_of([(1, 2, 3), (2, 2, 3)])
     ScoreFigures(precision=0.5, recall=0.75, f1=0.6, gold=4, found=6)
     """
+    right, gold, found = map(sum, zip((0, 0, 0), *counts, strict=True))
     return ScoreFigures(
         precision=right / found if found else None,
         recall=right / gold if gold else None,

@@ -6,7 +6,7 @@ those to the user's other episodes and to other users': that is what an embedder
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from jobs.lab.eval.questions import Dialogues, LabelledQuestion, Place
 from jobs.lab.eval.user_index import folded_user
 from jobs.shared.output import Progress
 from models.events import EpisodeCompressed, EpisodeRequested, Role, Turn, UserMemoryChanged
+from models.events.user import UserOutput
 from models.policy import Policy
 from streams.inference.episode_embeddings import episode_vectors
 from streams.ports import Embedder
@@ -27,15 +28,17 @@ NEAREST = 3
 """Episodes that retrieval gives (user memory, top 3)."""
 _ODD = "5"
 """Adversarial questions of LoCoMo ask for what was never said."""
-Distances = NDArray[np.float32]
+_Output = TypeVar("_Output", bound=UserOutput)
 
 
 class _User(NamedTuple):
-    episodes: list[list[str]]
-    places: list[set[Place]]
-    last: UserMemoryChanged
-    most_at_hand: int
-    tokens: tuple[int, int]
+    """Everything that the fold emits of one user."""
+
+    outputs: list[UserOutput]
+
+    def of(self, kind: type[_Output]) -> list[_Output]:
+        """Outputs of one type, in order."""
+        return [output for output in self.outputs if isinstance(output, kind)]
 
 
 def measure(dialogues: Dialogues, embedder: Embedder, policy: Policy, progress: Progress) -> Figures:
@@ -50,36 +53,14 @@ def measure(dialogues: Dialogues, embedder: Embedder, policy: Policy, progress: 
     for turn in sorted(dialogues.turns, key=lambda turn: turn.timestamp):
         of_user.setdefault(turn.user_id, []).append(turn)
     users: dict[str, _User] = {}
-    vectors: dict[str, Distances] = {}
+    vectors: dict[str, NDArray[np.float32]] = {}
     for number, (user_id, turns) in enumerate(of_user.items(), 1):
-        user = users[user_id] = _folded(turns, policy)
-        if user.episodes:
-            vectors[user_id] = episode_vectors(embedder, user.episodes)
+        user = users[user_id] = _User([*folded_user(map(_said, turns), policy)])
+        if texts := [[turn.content for turn in asked.turns] for asked in user.of(EpisodeRequested)]:
+            vectors[user_id] = episode_vectors(embedder, texts)
         progress(number, len(of_user))
-    asked = [
-        question for question in dialogues.questions if question.user_id in vectors and _ODD not in question.groups
-    ]
+    asked = [each for each in dialogues.questions if each.user_id in vectors and _ODD not in each.groups]
     return _report(asked, users, vectors, embedder)
-
-
-def _folded(turns: Sequence[Turn], policy: Policy) -> _User:
-    """One user through the fold; what it asks for is answered before the next turn."""
-    episodes: list[list[str]] = []
-    places: list[set[Place]] = []
-    last: UserMemoryChanged | None = None
-    at_hand, before, after = 0, 0, 0
-    for output in folded_user(map(_said, turns), policy):
-        match output:
-            case EpisodeRequested():
-                episodes.append([turn.content for turn in output.turns])
-            case EpisodeCompressed():
-                places.append({(run.session_id, number) for run in output.turns for number in run.turns})
-                before, after = before + output.tokens_before, after + output.tokens_after
-            case UserMemoryChanged():
-                last = output
-                at_hand = max(at_hand, sum(len(run.turns) for run in output.short_term))
-    assert last is not None, "a user has a turn"  # noqa: S101
-    return _User(episodes, places, last, at_hand, (before, after))
 
 
 def _said(turn: Turn) -> Turn:
@@ -88,16 +69,20 @@ def _said(turn: Turn) -> Turn:
 
 
 def _report(
-    asked: Sequence[LabelledQuestion], users: dict[str, _User], vectors: dict[str, Distances], embedder: Embedder
+    asked: Sequence[LabelledQuestion],
+    users: dict[str, _User],
+    vectors: dict[str, NDArray[np.float32]],
+    embedder: Embedder,
 ) -> Figures:
-    questions = embedder.embed_queries([question.text for question in asked])
-    right: list[float] = []
-    found: list[float] = []
+    right, found = list[float](), list[float]()
     others, foreign = [np.empty(0, np.float32)], [np.empty(0, np.float32)]
-    for question, row in zip(asked, questions, strict=True):
+    for question, row in zip(asked, embedder.embed_queries([question.text for question in asked]), strict=True):
         distances = 1.0 - vectors[question.user_id] @ row
         foreign += [1.0 - other @ row for user_id, other in vectors.items() if user_id != question.user_id]
-        places = users[question.user_id].places
+        places: list[set[Place]] = [
+            {(run.session_id, number) for run in each.turns for number in run.turns}
+            for each in users[question.user_id].of(EpisodeCompressed)
+        ]
         holds = np.array([bool(question.evidence & each) for each in places])
         others.append(distances[~holds])
         if holds.any():
@@ -123,14 +108,17 @@ def _mean(values: NDArray[np.generic]) -> float:
 
 
 def _kept(users: Sequence[_User]) -> Figures:
-    names = {"turns": "turn_count", "facts": "facts", "episodes": "episodes"}
-    counts = {name: sum(getattr(user.last, field) for user in users) for name, field in names.items()}
-    records = counts["facts"] + counts["episodes"]
+    episodes = [each for user in users for each in user.of(EpisodeCompressed)]
+    stats = [user.of(UserMemoryChanged) for user in users]
+    turns, facts, kept = (sum(getattr(of[-1], name) for of in stats) for name in ("turn_count", "facts", "episodes"))
+    at_hand = (sum(len(run.turns) for run in each.short_term) for of in stats for each in of)
     return {
         "users": len(users),
-        **counts,
-        "most_at_hand": max((user.most_at_hand for user in users), default=0),
-        "tokens_before": sum(user.tokens[0] for user in users),
-        "tokens_after": sum(user.tokens[1] for user in users),
-        "ratio": round(counts["turns"] / records, 1) if records else 0.0,
+        "turns": turns,
+        "facts": facts,
+        "episodes": kept,
+        "most_at_hand": max(at_hand, default=0),
+        "tokens_before": sum(each.tokens_before for each in episodes),
+        "tokens_after": sum(each.tokens_after for each in episodes),
+        "ratio": round(turns / (facts + kept), 1) if facts + kept else 0.0,
     }

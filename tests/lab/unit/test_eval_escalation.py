@@ -64,9 +64,9 @@ def test_families_that_the_scorer_knows_are_judged_without_it() -> None:
     def names(leave_out: LeaveOut) -> list[list[str]]:
         return [[each.session_id for each in side] for side in sides_of(dialogues, leave_out, {"red_attack"})]
 
-    assert names(LeaveOut.AUTO) == [["red_attack", "red_safe"], ["slow_attack"], ["silent"]]
-    assert names(LeaveOut.NOTHING) == [[], ["red_attack", "red_safe", "slow_attack"], ["silent"]]
-    assert names(LeaveOut.FAMILY) == [names(LeaveOut.NOTHING)[1], [], ["silent"]]
+    assert names(LeaveOut.AUTO) == [["red_attack", "red_safe"], ["slow_attack"]]
+    assert names(LeaveOut.NOTHING) == [[], ["red_attack", "red_safe", "slow_attack"]]
+    assert names(LeaveOut.FAMILY) == [names(LeaveOut.NOTHING)[1], []]
 
 
 def test_families_that_nobody_was_trained_on_are_judged_by_the_shipped_scorer(data: Path) -> None:

@@ -97,11 +97,11 @@ def test_figures_are_those_counted_by_hand() -> None:
     }
     report = measure(messages, extractor(found), FactPolicy())
 
-    assert (report.precision, report.recall, report.f1) == (2 / 3, 2 / 3, 2 / 3)
-    assert report.by_category["identity"] == ScoreFigures(0.5, 0.5, 0.5, 2, 2)
-    assert report.by_category["instruction"] == ScoreFigures(None, None, None, 0, 0)
-    assert report.by_split == {"dev": ScoreFigures(1.0, 1.0, 1.0, 2, 2), "test": ScoreFigures(0.0, 0.0, 0.0, 1, 1)}
-    assert [(miss["id"], miss["missed"], miss["wrong"]) for miss in report.misses] == [
+    assert (report["precision"], report["recall"], report["f1"]) == (2 / 3, 2 / 3, 2 / 3)
+    assert report["by_category"]["identity"] == ScoreFigures(0.5, 0.5, 0.5, 2, 2)
+    assert report["by_category"]["instruction"] == ScoreFigures(None, None, None, 0, 0)
+    assert report["by_split"] == {"dev": ScoreFigures(1.0, 1.0, 1.0, 2, 2), "test": ScoreFigures(0.0, 0.0, 0.0, 1, 1)}
+    assert [(miss["id"], miss["missed"], miss["wrong"]) for miss in report["misses"]] == [
         ("b", ["identity/location=Oslo"], ["identity/hometown=Oslo"])
     ]
 
@@ -130,8 +130,8 @@ def test_a_fact_takes_one_label_if_it_would_be_stored(
     """And is right or wrong by that."""
     report = measure([message("a", *labels)], extractor({"a": found_of(*found)}), FactPolicy())
 
-    assert (report.precision, report.recall) == (precision, recall)
-    assert report.negatives_clean == (None if labels else float(precision is None))
+    assert (report["precision"], report["recall"]) == (precision, recall)
+    assert report["negatives_clean"] == (None if labels else float(precision is None))
 
 
 def test_retractions_are_counted_apart_and_spoil_negatives() -> None:
@@ -148,16 +148,16 @@ def test_retractions_are_counted_apart_and_spoil_negatives() -> None:
     }
     report = measure(labels, extractor(found), FactPolicy())
 
-    assert report.retractions == ScoreFigures(1 / 3, 0.5, 0.4, 2, 3)
-    assert (report.found, report.negatives, report.negatives_clean) == (0, 1, 0.0)
-    assert [miss["wrong"] for miss in report.misses] == [["-*/*"], ["-identity/name"]]
+    assert report["retractions"] == ScoreFigures(1 / 3, 0.5, 0.4, 2, 3)
+    assert (report["found"], report["negatives"], report["negatives_clean"]) == (0, 1, 0.0)
+    assert [miss["wrong"] for miss in report["misses"]] == [["-*/*"], ["-identity/name"]]
 
 
 def test_no_messages_have_no_figures() -> None:
     """Ratios of nothing are not 0 or 1."""
     report = measure([], extractor({}), FactPolicy())
 
-    assert (report.precision, report.recall, report.f1, report.negatives_clean) == (None, None, None, None)
+    assert (report["precision"], report["recall"], report["f1"], report["negatives_clean"]) == (None, None, None, None)
 
 
 def test_command_prints_the_figures_of_a_split() -> None:

@@ -1,6 +1,7 @@
 """`turntide lab eval topics`: its metrics on cases counted by hand, a separable embedder, determinism, its command."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,7 @@ import pytest
 from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval.dialogues import BEGINS, TopicDialogue, parse_conditions, read_dialogues
 from jobs.lab.eval.scores import figures_of
-from jobs.lab.eval.topics import measure
-from jobs.lab.eval.topics_matching import DIALOGUES_PER_SESSION, count_pairs, mix
+from jobs.lab.eval.topics import DIALOGUES_PER_SESSION, count_pairs, measure, mix
 from models.errors import ConfigurationError
 from models.events import Role
 from models.policy import Policy
@@ -49,12 +49,11 @@ def toy_report(embedder: Embedder, *, seed: int = 1) -> Figures:
 
 def test_pairs_are_counted_by_hand() -> None:
     """Topics abb against dialogues 1 1 2 2; sessions' pairs are added, and without any nothing is wrong."""
-    topics, dialogues = ["a", "b", "b", "b"], [1, 1, 2, 2]
-    counts = count_pairs([(topics, dialogues)])
+    session = [("a", 1), ("b", 1), ("b", 2), ("b", 2)]
 
-    assert counts == figures_of(1, gold=2, found=3)
-    assert count_pairs([(topics, dialogues), (["a", "a"], [1, 1])]) == figures_of(2, gold=3, found=4)
-    assert count_pairs([(["a"], [1])]) == figures_of(0, gold=0, found=0)
+    assert count_pairs([session]) == figures_of([(1, 2, 3)])
+    assert count_pairs([session, [("a", 1), ("a", 1)]]) == figures_of([(2, 3, 4)])
+    assert count_pairs([[("a", 1)]]) == figures_of([])
 
 
 @pytest.mark.behaviour("topic-01")
@@ -70,40 +69,26 @@ def test_a_separable_embedder_is_sorted_without_a_mistake() -> None:
 
 def test_the_same_seed_gives_the_same_report() -> None:
     """And another one other sessions."""
-    first, again, other = (
-        toy_report(MatterEmbedder()),
-        toy_report(MatterEmbedder()),
-        toy_report(MatterEmbedder(), seed=2),
-    )
-
-    assert first == again
-    assert first["seed"] != other["seed"]
     dialogues = [dialogue(matter) for matter in MATTERS]
-    orders = [
-        [session.dialogues for session in mix(dialogues, MatterEmbedder(), sessions=3, seed=n).sessions] for n in (1, 2)
-    ]
-    assert orders[0] != orders[1]
+
+    assert toy_report(MatterEmbedder()) == toy_report(MatterEmbedder())
+    assert mix(dialogues, sessions=3, seed=1) != mix(dialogues, sessions=3, seed=2)
 
 
 def test_sessions_come_back_to_each_dialogue_by_a_user_turn() -> None:
     """Five dialogues, each in two parts in its own order; every part begins with the user."""
-    for session in mix([dialogue(matter) for matter in MATTERS], MatterEmbedder(), sessions=4, seed=3).sessions:
-        assert set(session.dialogues) == set(range(DIALOGUES_PER_SESSION))
-        began = [
-            turn.role
-            for before, now, turn in zip([-1, *session.dialogues], session.dialogues, session.turns, strict=False)
-            if before != now
-        ]
-        assert set(began) == {Role.USER}
+    for session in mix([dialogue(matter) for matter in MATTERS], sessions=4, seed=3):
+        began = {now.turn.role for before, now in pairwise(session) if before.dialogue != now.dialogue}
+        assert began == {session[0].turn.role} == {Role.USER}
         for number in range(DIALOGUES_PER_SESSION):
-            numbers = [t.turn for t, d in zip(session.turns, session.dialogues, strict=True) if d == number]
-            assert numbers == sorted(numbers)
+            numbers = [each.turn.turn for each in session if each.dialogue == number]
+            assert numbers == sorted(numbers) != []
 
 
 def test_too_few_dialogues_are_refused() -> None:
     """Four are no session of five; the message says what is needed."""
     with pytest.raises(ConfigurationError, match="4 dialogues have 4 user turns or more, 5 are needed"):
-        mix([dialogue(matter) for matter in MATTERS[:4]], MatterEmbedder(), sessions=1, seed=1)
+        mix([dialogue(matter) for matter in MATTERS[:4]], sessions=1, seed=1)
 
 
 def test_dialogues_are_read_and_chosen_by_what_stands_beside_them(tmp_path: Path) -> None:
