@@ -352,7 +352,7 @@ async def run_api(settings: Settings, stop: asyncio.Event) -> None:
     Raises:
         ConfigurationError: The store is Qdrant Edge, which belongs to the index role.
     """
-    from streams.roles.api import ApiRole  # noqa: PLC0415
+    from streams.roles.api import serve_memory  # noqa: PLC0415
 
     if not settings.vectors.url:
         raise ConfigurationError(
@@ -360,15 +360,15 @@ async def run_api(settings: Settings, stop: asyncio.Event) -> None:
             f"port {settings.http.index_port}"
         )
     async with _serving(settings, "api") as (embedder, store, beside):
-        await ApiRole(settings, policy_of(settings), embedder, store, **beside).run(stop)
+        await serve_memory(settings, policy_of(settings), embedder, store, stop, **beside)
 
 
 async def run_gateway(settings: Settings, stop: asyncio.Event) -> None:
     """Take turns over HTTP."""
     from streams.http.audit import KafkaAudit  # noqa: PLC0415
-    from streams.roles.gateway import GatewayRole  # noqa: PLC0415
+    from streams.roles.gateway import take_turns  # noqa: PLC0415
 
-    await GatewayRole(settings, policy_of(settings), KafkaAudit(settings)).run(stop)
+    await take_turns(settings, policy_of(settings), KafkaAudit(settings), stop)
 
 
 async def run_archive(settings: Settings, stop: asyncio.Event) -> None:

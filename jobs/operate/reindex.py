@@ -28,14 +28,15 @@ from models.events import ErasureProved
 from models.events.topics import ERASURES, REQUESTS, Topic
 from streams.index.collections import COLLECTIONS
 from streams.index.generations import (
+    FINISHED,
     FIRST,
+    OFFSETS,
     Copied,
-    CopiedStore,
-    GenerationRecord,
     Report,
     copy_collections,
     generation_name,
     group_of,
+    notes_of,
 )
 from streams.kafka.client import admin, consumer
 from streams.kafka.records import events_on
@@ -44,6 +45,7 @@ from streams.settings import Settings, load_settings
 from streams.wiring import embedder_of
 
 if TYPE_CHECKING:
+    from streams.index.qdrant import QdrantStore
     from streams.ports import Embedder
 
 _INDEXED = REGISTRY.indexed_topics
@@ -127,16 +129,16 @@ async def reindex_all(
     """
     group = _group(settings, generation)
     async with _opened(settings, embedder) as store:
-        record = GenerationRecord(store, generation)
-        offsets = await record.offsets()
+        notes = notes_of(store, generation)
+        offsets = await notes.read(OFFSETS, Offsets)
         if offsets is None:
             # Before the first point is read: what is committed is in the store, so in the copy, or repeated after it.
             offsets = await _committed(settings, _group(settings, before))
-            await record.note_offsets(offsets)
+            await notes.write(OFFSETS, offsets)
         collections = await copy_collections(store, embedder, before=before, generation=generation, report=report)
-        if not await record.finished():
+        if not await notes.read(FINISHED, bool):
             await _begin_at(settings, group, offsets)
-            await record.note_finished()
+            await notes.write(FINISHED, noted=True)
         aliases = await _switched(store, generation) if switch else []
     return Reindexed(
         embedder=embedder.name,
@@ -148,7 +150,7 @@ async def reindex_all(
     )
 
 
-async def _switched(store: CopiedStore, generation: str) -> list[str]:
+async def _switched(store: QdrantStore, generation: str) -> list[str]:
     """Point the aliases to a generation."""
     from streams.index.server import ServerStore
 
@@ -158,9 +160,9 @@ async def _switched(store: CopiedStore, generation: str) -> list[str]:
 
 
 @asynccontextmanager
-async def _opened(settings: Settings, embedder: Embedder) -> AsyncIterator[CopiedStore]:
+async def _opened(settings: Settings, embedder: Embedder) -> AsyncIterator[QdrantStore]:
     vectors = settings.vectors
-    store: CopiedStore
+    store: QdrantStore
     if vectors.url:
         from streams.index.server import ServerStore
 

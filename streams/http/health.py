@@ -345,14 +345,21 @@ async def serve_until(
     Raises:
         ConfigurationError: As of `create_api` and `serve`.
     """
-    api = create_api(ready=readiness.ready, registry=metrics.registry, http=http, **served)
     looking = asyncio.create_task(readiness.keep_asking())
     try:
-        async with serve(api, http.host, port) as listening:
-            log.info("http_listening", role=role, host=http.host, port=listening)
+        async with serving(role, port, http, ready=readiness.ready, **served):
             await stop.wait()
     finally:
         looking.cancel()
+
+
+@asynccontextmanager
+async def serving(role: str, port: int, http: HttpSettings, **served: Any) -> AsyncIterator[None]:
+    """Serve a role's app (`create_api`) at its port while the context is open."""
+    api = create_api(registry=metrics.registry, http=http, **served)
+    async with serve(api, http.host, port) as listening:
+        log.info("http_listening", role=role, host=http.host, port=listening)
+        yield
 
 
 @asynccontextmanager

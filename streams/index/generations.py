@@ -7,7 +7,7 @@ role in a consumer group of its own, so that both follow the log until readers h
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -16,6 +16,7 @@ from msgspec import Struct
 from models.errors import ConfigurationError
 from streams.index.collections import COLLECTIONS, EPISODES, OF_SESSIONS, TURNS
 from streams.index.event_points import Collection
+from streams.index.qdrant import QdrantStore
 from streams.index.user_memory import episode_rows
 from streams.ports import Embedder, PayloadValue, Point, Query, SearchHit, StoredPoint, VectorStore, Where
 from streams.settings import Settings
@@ -127,56 +128,36 @@ class CopyProgress(Struct, frozen=True, kw_only=True):
     done: bool = False
 
 
-class ProgressRecord:
-    """What a store notes about work on its collections, in a collection for this.
-
-    Args:
-        store: Where.
-        collection: That holds the notes.
-    """
+class StoreNotes:
+    """What a store notes about work on its collections, by name, in a collection for this; durable once written."""
 
     def __init__(self, store: VectorStore, collection: str) -> None:
         self._store = store
         self._collection = collection
 
+    async def read(self, name: str, kind: type[_Noted]) -> _Noted | None:
+        """What is noted; None for nothing."""
+        found = await self._store.read(self._collection, [name], where={})
+        return msgspec.json.decode(str(found[name]["noted"]), type=kind) if name in found else None
+
     async def progress(self, collection: str) -> CopyProgress:
-        """How far the collection is; the start for one that nothing is noted of."""
-        return await self._read(collection, CopyProgress) or CopyProgress()
+        """How far a collection is; the start for one that nothing is noted of."""
+        return await self.read(collection, CopyProgress) or CopyProgress()
 
-    async def note_progress(self, collection: str, progress: CopyProgress) -> None:
-        """Durable on return."""
-        await self._write(collection, progress)
-
-    async def _read(self, key: str, kind: type[_Noted]) -> _Noted | None:
-        found = await self._store.read(self._collection, [key], where={})
-        return msgspec.json.decode(str(found[key]["noted"]), type=kind) if key in found else None
-
-    async def _write(self, key: str, noted: Any) -> None:
+    async def write(self, name: str, noted: Any) -> None:
+        """Note it in place of what was noted."""
         text = msgspec.json.encode(noted).decode()
-        await self._store.upsert(self._collection, [Point(key, _ONE_NUMBER, {"noted": text})])
+        await self._store.upsert(self._collection, [Point(name, _ONE_NUMBER, {"noted": text})])
 
 
-class GenerationRecord(ProgressRecord):
-    """What a store notes about a generation being made, in a collection of the generation's own."""
+OFFSETS, FINISHED = "offsets", "finished"
+"""Notes of a generation: topic → partition → offset up to which the one before had indexed when the copy began; and
+whether all of it is copied and its group's offsets are set."""
 
-    def __init__(self, store: VectorStore, generation: str) -> None:
-        super().__init__(store, f"reindex-{generation}")
 
-    async def offsets(self) -> dict[str, dict[int, int]] | None:
-        """Topic → partition → offset up to which the generation before had indexed when the copy began."""
-        return await self._read("offsets", dict[str, dict[int, int]])
-
-    async def note_offsets(self, offsets: Mapping[str, Mapping[int, int]]) -> None:
-        """Durable on return."""
-        await self._write("offsets", offsets)
-
-    async def finished(self) -> bool:
-        """Whether all of it is copied and its group's offsets are set."""
-        return await self._read("finished", bool) is not None
-
-    async def note_finished(self) -> None:
-        """Durable on return."""
-        await self._write("finished", noted=True)
+def notes_of(store: VectorStore, generation: str) -> StoreNotes:
+    """What a store notes about a generation being made."""
+    return StoreNotes(store, f"reindex-{generation}")
 
 
 async def require_finished(store: VectorStore, generation: str) -> None:
@@ -185,7 +166,7 @@ async def require_finished(store: VectorStore, generation: str) -> None:
     Raises:
         ConfigurationError: `turntide ops reindex` has not finished it, or never began.
     """
-    if generation != FIRST and not await GenerationRecord(store, generation).finished():
+    if generation != FIRST and not await notes_of(store, generation).read(FINISHED, bool):
         raise ConfigurationError(
             f"vectors.generation {generation} is not finished: run `turntide ops reindex` for it (it goes on where it "
             f"stopped), then start this role"
@@ -218,14 +199,6 @@ Report = Callable[[str, int], None]
 """Collection, and points of it that are copied."""
 
 
-class CopiedStore(VectorStore, Protocol):
-    """A store that says of every collection whose vectors it holds."""
-
-    async def embedder_of(self, collection: str) -> str | None:
-        """Whose vectors a collection holds; None if there is no such collection."""
-        ...
-
-
 class Copied(Struct, frozen=True, kw_only=True):
     """What was done with a collection; `points` over all runs, `now` in this one."""
 
@@ -236,7 +209,7 @@ class Copied(Struct, frozen=True, kw_only=True):
 
 
 async def copy_collections(
-    store: CopiedStore,
+    store: QdrantStore,
     embedder: Embedder,
     *,
     before: str,
@@ -251,19 +224,19 @@ async def copy_collections(
     of the new generation repeats from the log what was indexed since before the first page was read
     (`jobs/operate/reindex.py`), over the copy. So there is one writer at a time, and the log's order is the last word.
     """
-    record = GenerationRecord(store, generation)
+    notes = notes_of(store, generation)
     done = []
     for name, collection in COLLECTIONS.items():
         read_from = generation_name(name, before)
         if await store.embedder_of(read_from) is None:
             continue
         into = generation_name(name, generation)
-        progress = begun = await record.progress(name)
+        progress = begun = await notes.progress(name)
         while not progress.done:
             stored, after = await store.page(read_from, progress.after, page_points)
             await store.upsert(into, await _points(collection, stored, embedder, store, generation))
             progress = CopyProgress(after=after, copied=progress.copied + len(stored), done=not after)
-            await record.note_progress(name, progress)
+            await notes.write(name, progress)
             report(name, progress.copied)
         done.append(Copied(collection=name, into=into, points=progress.copied, now=progress.copied - begun.copied))
     return done

@@ -130,16 +130,6 @@ def checked(collection: str, points: Sequence[Point], info: CollectionInfo) -> l
     return list(last.values())
 
 
-def require_condition(collection: str, where: Where) -> None:
-    """Refuse to delete by no condition at all.
-
-    Raises:
-        ConfigurationError: `where` is empty, which would empty the collection.
-    """
-    if not where:
-        raise ConfigurationError(f"vector collection {collection}: refused to delete every point; name a condition")
-
-
 # --- requests: the server's client and the embedded engine have classes of their own, alike but for their names
 
 

@@ -3,15 +3,16 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
+from models.errors import ConfigurationError
 from models.retrieval.lexical import SparseVector
 from streams.index import points as rules
-from streams.ports import Keys, PayloadValue, Query, SearchHit, StoredPoint, Where
+from streams.ports import Keys, PayloadValue, Query, SearchHit, StoredPoint, VectorStore, Where
 
 Payload = dict[str, PayloadValue]
 Fields = Sequence[str] | None
 
 
-class QdrantStore(ABC):
+class QdrantStore(VectorStore, ABC):
     """The reading half of a `streams.ports.VectorStore`: checks, then asks. `embedder` names whose vectors come in."""
 
     def __init__(self, embedder: str) -> None:
@@ -53,8 +54,13 @@ class QdrantStore(ABC):
         return 0 if await self._info(collection) is None else await self._counted(collection, where or {})
 
     async def delete(self, collection: str, *, where: Where, below: tuple[str, int] | None = None) -> None:
-        """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
-        rules.require_condition(collection, where)
+        """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`.
+
+        Raises:
+            ConfigurationError: `where` is empty, which would empty the collection.
+        """
+        if not where:
+            raise ConfigurationError(f"vector collection {collection}: refused to delete every point; name a condition")
         if await self._info(collection) is not None:
             await self._delete(collection, where, below)
 
@@ -76,6 +82,10 @@ class QdrantStore(ABC):
         if info := await self._info(collection):
             info.require(collection, embedder=self._embedder, dim=None)
         return info
+
+    @abstractmethod
+    async def embedder_of(self, collection: str) -> str | None:
+        """Whose vectors a collection holds, empty if it does not say; None if there is no such collection."""
 
     @abstractmethod
     async def _info(self, collection: str) -> rules.CollectionInfo | None:

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import structlog
 
 from streams.index.collections import OF_SESSIONS
-from streams.index.generations import PAGE_POINTS, CopyProgress, ProgressRecord
+from streams.index.generations import PAGE_POINTS, CopyProgress, StoreNotes
 from streams.ports import VectorStore
 
 log = structlog.get_logger(__name__)
@@ -37,8 +37,8 @@ async def bind_to_apps(
     Raises:
         StoreUnavailable: The store does not answer; what was done stays done.
     """
-    record, renamed = ProgressRecord(store, RECORD), 0
-    noted = {each.name: await record.progress(each.name) for each in OF_SESSIONS}
+    notes, renamed = StoreNotes(store, RECORD), 0
+    noted = {each.name: await notes.progress(each.name) for each in OF_SESSIONS}
     for collection in OF_SESSIONS:
         progress = noted[collection.name]
         while not progress.done:
@@ -49,7 +49,7 @@ async def bind_to_apps(
             renamed += len(old)
             progress = CopyProgress(after=after, copied=progress.copied + len(old), done=not after)
             if old or progress.done:
-                await record.note_progress(collection.name, progress)
+                await notes.write(collection.name, progress)
             stir()
     if renamed:
         log.info("session_keys_bound", points=renamed)

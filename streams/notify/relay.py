@@ -19,7 +19,7 @@ from models.errors import ConfigurationError, StoreUnavailable
 from models.events import AlertChanged
 from models.events.topics import ALERTS
 from models.wire.trace_context import Traces
-from streams.http.health import create_api, serve
+from streams.http.health import serving
 from streams.kafka.client import consumer, require_topic
 from streams.kafka.records import count_records, event_time_of, readable, show_event_time_lag, traces_of
 from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
@@ -59,14 +59,9 @@ async def run(settings: Settings, sinks: Sequence[AlertSink], *, stop: asyncio.E
         metrics.gauge("ready").set(ready()[0])  # asked every second
         return {place: each for relay in relays for place, each in (await relay.progress()).items()}
 
-    api = create_api(
-        ready=ready,
-        registry=metrics.registry,
-        alive=watchdog.alive,
-        http=settings.http,
-    )
+    http = settings.http
     try:
-        async with serve(api, settings.http.host, settings.http.notify_port):
+        async with serving("notify", http.notify_port, http, ready=ready, alive=watchdog.alive):
             await watched(_run_all(relays, stop), watchdog, progress)
     except BaseExceptionGroup as failed:
         # One cause names the trouble; the others are mostly cancellations.

@@ -43,7 +43,7 @@ from streams.archive.writer import LakeWriter
 from streams.encryption.keyring import sealer_of
 from streams.erase.archive import WriterArchive
 from streams.erase.executor import Executor
-from streams.http.health import create_api, serve
+from streams.http.health import serving
 from streams.kafka.client import OpeningConsumer, reader_options, require_topic
 from streams.kafka.ledger import Ledger
 from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
@@ -83,14 +83,8 @@ async def run(settings: Settings, policy: Policy, *, stop: asyncio.Event) -> Non
         watchdog = Watchdog(settings.kafka.stall_after + settings.archive.flush_age)  # rows wait for so long in order
         mask = masker_of(policy.masking, personal=policy.masking.at_archive)
         archivist = Archivist(settings, topics, policy.intake, writer, stir=watchdog.stir, mask=mask)
-        api = create_api(
-            ready=archivist.ready,
-            registry=metrics.registry,
-            alive=watchdog.alive,
-            http=settings.http,
-        )
-        port = await stack.enter_async_context(serve(api, settings.http.host, settings.http.archive_port))
-        log.info("http_listening", role="archive", host=settings.http.host, port=port)
+        http, states = settings.http, {"ready": archivist.ready, "alive": watchdog.alive}
+        await stack.enter_async_context(serving("archive", http.archive_port, http, **states))
         await watched(archivist.run(stop), watchdog, archivist.progress)
 
 

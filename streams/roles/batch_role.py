@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import gc
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import datetime
 from time import monotonic
 
@@ -26,7 +26,7 @@ from models.events.topics import Topic
 from models.wire.trace_context import NO_TRACES, Traces
 from streams.encryption.records import opened
 from streams.http.answering import ServedRoute
-from streams.http.health import Endpoint, create_api, serve
+from streams.http.health import Endpoint, serving
 from streams.kafka.app import create_app
 from streams.kafka.client import admin
 from streams.kafka.producer import Producer, Record, acknowledged
@@ -138,7 +138,16 @@ class BatchRole(ABC):
         await watched(self._run(stop), self.watchdog, self._progress)
 
     async def _run(self, stop: asyncio.Event) -> None:
-        async with self._opened(), self._http(), self._started():
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.close)
+            await self.open()
+            states = {"ready": self.ready, "alive": self.watchdog.alive}
+            served = {"routes": self.routes(), "endpoints": self.endpoints(), **states}
+            await stack.enter_async_context(serving(self.name, self.http_port, self.settings.http, **served))
+            await self.app.start()
+            stack.push_async_callback(self.app.stop)
+            # Imports, weights and clients stay for ever: the collector need not look at them again and again.
+            gc.freeze()
             stopping = asyncio.ensure_future(stop.wait())
             crashed = asyncio.ensure_future(self.app.wait_for_stopped(asyncio.Event().wait()))
             await asyncio.wait({stopping, crashed, self._failure}, return_when=asyncio.FIRST_COMPLETED)
@@ -148,38 +157,6 @@ class BatchRole(ABC):
                 self._failure.result()
             if self.app.crashed:
                 raise self.app.crash_reason or Fenced(f"role {self.name} crashed")
-
-    @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[None]:
-        try:
-            await self.open()
-            yield
-        finally:
-            await self.close()
-
-    @asynccontextmanager
-    async def _http(self) -> AsyncIterator[None]:
-        api = create_api(
-            ready=self.ready,
-            registry=metrics.registry,
-            routes=self.routes(),
-            alive=self.watchdog.alive,
-            endpoints=self.endpoints(),
-            http=self.settings.http,
-        )
-        async with serve(api, self.settings.http.host, self.http_port) as port:
-            log.info("http_listening", role=self.name, host=self.settings.http.host, port=port)
-            yield
-
-    @asynccontextmanager
-    async def _started(self) -> AsyncIterator[None]:
-        await self.app.start()
-        # Imports, weights and clients stay for ever: the collector need not look at them again and again.
-        gc.freeze()
-        try:
-            yield
-        finally:
-            await self.app.stop()
 
     def routes(self) -> Sequence[ServedRoute]:
         """Further HTTP routes of this role."""

@@ -16,51 +16,32 @@ from streams.http.health import AskedReadiness, serve_until
 from streams.settings import Settings
 
 
-def turn_routes(gateway: Gateway, numbers: IndexedNumbers, settings: Settings) -> list[ServedRoute]:
-    """Everything that takes turns over HTTP: bodies may be larger than of other routes."""
-    most_bytes = settings.gateway.max_body_bytes
-    readers = GatewayRoutes(gateway, numbers), OtlpRoutes(gateway, max_bytes=most_bytes)
-    return served_routes(*readers, max_body_bytes=most_bytes)
-
-
 @asynccontextmanager
 async def taking_turns(settings: Settings, gateway: Gateway, role: str) -> AsyncIterator[Sequence[ServedRoute]]:
-    """Routes that take turns, for a role that serves memory too."""
+    """Everything that takes turns over HTTP, seen by readers of a role; bodies may be larger than of other routes."""
     numbers = IndexedNumbers(settings.gateway.memory_url or settings.http.url_of(role))
+    most_bytes = settings.gateway.max_body_bytes
+    readers = GatewayRoutes(gateway, numbers), OtlpRoutes(gateway, max_bytes=most_bytes)
     try:
-        yield turn_routes(gateway, numbers, settings)
+        yield served_routes(*readers, max_body_bytes=most_bytes)
     finally:
         await numbers.close()
 
 
-class GatewayRole:
-    """Serves until it is stopped.
+async def take_turns(settings: Settings, policy: Policy, audit: BatchedAudit, stop: asyncio.Event) -> None:
+    """Serve until `stop` is set, ready while the cluster answers; what is under way then is written.
 
     Args:
         settings: Where it listens, and the cluster.
         policy: What a turn must keep to.
-        audit: Takes records of what is done; None: nothing is noted.
+        audit: Takes records of what is done.
+        stop: Ends it.
     """
-
-    name = "gateway"
-
-    def __init__(self, settings: Settings, policy: Policy, audit: BatchedAudit | None = None) -> None:
-        self._settings = settings
-        self._audit = () if audit is None else (audit,)
-        self._gateway = Gateway(settings, policy)
-        self._numbers = IndexedNumbers(settings.gateway.memory_url or settings.http.url_of("index"))
-        self._readiness = AskedReadiness(self._gateway.look, DeliveryFailed, "connecting to Kafka")
-
-    def ready(self) -> tuple[bool, str]:
-        """Whether the cluster answered when it was asked last."""
-        return self._readiness.ready()
-
-    async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set; what is under way then is written."""
-        http, routes = self._settings.http, turn_routes(self._gateway, self._numbers, self._settings)
-        served = {"routes": routes, "endpoints": self._audit}
-        try:
-            await serve_until(stop, self.name, http.gateway_port, http, self._readiness, **served)
-        finally:
-            await self._numbers.close()
-            await self._gateway.close()
+    http, gateway = settings.http, Gateway(settings, policy)
+    readiness = AskedReadiness(gateway.look, DeliveryFailed, "connecting to Kafka")
+    try:
+        async with taking_turns(settings, gateway, "index") as routes:
+            served = {"routes": routes, "endpoints": (audit,)}
+            await serve_until(stop, "gateway", http.gateway_port, http, readiness, **served)
+    finally:
+        await gateway.close()

@@ -58,7 +58,7 @@ from streams.index.session_keys import bind_to_apps
 from streams.index.session_memory import SessionVectorMemory, TopicMemory, forget_before
 from streams.index.turn_numbers import TurnNumbers, erased_up_to
 from streams.inference.intake import decode, numbered_arrivals, topic_text, weighed
-from streams.kafka.producer import Producer, ProducerOnDemand, Record, acknowledged
+from streams.kafka.producer import ProducerOnDemand, Record
 from streams.masking.records import masker_of
 from streams.observe.telemetry import metrics, stage
 from streams.ports import Embedder, LocalStore, TurnScorer, Vectors, VectorStore
@@ -122,7 +122,7 @@ class IndexRole(BatchRole):
         """Of records that are masked already."""
         shown = str if self._mask is None else self._mask.text
         self._numbers = TurnNumbers(store, keep_turns=keep_turns, shown=shown)
-        self._letters = ProducerOnDemand(settings)
+        self._producer = ProducerOnDemand(settings)
         self._corrections = TurnCorrections(store, embedder, keep_turns=keep_turns)
         self._topics_read = {topic.full_name(settings.topic_prefix): topic for topic in self.sources}
         self._writes = (*writes_of(store, embedder, policy), erasing)
@@ -147,7 +147,7 @@ class IndexRole(BatchRole):
 
     async def close(self) -> None:
         """Flush and release the store."""
-        await self._letters.close()
+        await self._producer.close()
         await self._store.close()
 
     async def on_assigned(self, partitions: list[int]) -> None:  # noqa: ARG002 - of whichever partitions
@@ -282,7 +282,7 @@ class IndexRole(BatchRole):
         for partition, letters in groupby(sorted(letters_of, key=_partition_of), key=_partition_of):
             records = [Record(letter.key, encode(letter), headers_for(letter), partition) for letter in letters]
             await self.fence()
-            await self._letters.write(topic, b"", records)
+            await self._producer.write(topic, b"", records)
             log.warning(what, partition=partition, turns=len(records))
 
     def _forgotten(self, arrivals: Iterable[DecodedArrival]) -> dict[tuple[SessionName, int], int]:
@@ -324,15 +324,11 @@ class IndexRole(BatchRole):
             await self._answer(unsaid)
 
     async def _answer(self, answers: Sequence[tuple[str, list[ErasedStore]]]) -> None:
-        """Write what was removed for requests; so rarely that the connection is made for it."""
+        """Write what was removed for requests."""
         topic = ERASURES.full_name(self.settings.topic_prefix)
-        now, producer = datetime.now(UTC), Producer(self.settings)
+        now = datetime.now(UTC)
         events = [VectorsErased(request_id=request, timestamp=now, stores=stores) for request, stores in answers]
-        await producer.start()
-        try:
-            await acknowledged(await producer.write(topic, PLACE, map(recorded, events)))
-        finally:
-            await producer.stop()
+        await self._producer.write(topic, b"", [recorded(event)._replace(partition=PLACE) for event in events])
 
     def _of(self, topic: Topic, batches: Mapping[TP, list[ConsumerRecord]]) -> Iterable[ConsumerRecord]:
         name = topic.full_name(self.settings.topic_prefix)

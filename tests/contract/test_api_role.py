@@ -27,7 +27,7 @@ from streams.http.health import bounded_protocol, serve
 from streams.index.server import ServerStore
 from streams.index.user_memory import UserMemory
 from streams.ports import Condition, PayloadValue
-from streams.roles.api import ApiRole
+from streams.roles.api import serve_memory
 from streams.settings import Settings, load_settings
 from streams.settings.http import ApiToken, HttpSettings
 from streams.wiring import ROLES, embedder_of
@@ -57,7 +57,8 @@ class Failing(ServerStore):
 async def serving(store: ServerStore) -> AsyncIterator[httpx.AsyncClient]:
     """The role over a store, and a client of it."""
     port, stop = free_port(), asyncio.Event()
-    role = asyncio.create_task(ApiRole(load_settings(http={"api_port": port}), Policy(), EMBEDDER, store).run(stop))
+    settings = load_settings(http={"api_port": port})
+    role = asyncio.create_task(serve_memory(settings, Policy(), EMBEDDER, store, stop))
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
         async with asyncio.timeout(30):
             while not await _answers(client):  # noqa: ASYNC110 - another task's server has no event for us

@@ -19,16 +19,18 @@ from models.retrieval.lexical import query_vector
 from streams.index.collections import COLLECTIONS
 from streams.index.edge import EdgeStore
 from streams.index.generations import (
+    FINISHED,
     FIRST,
+    OFFSETS,
     Copied,
-    CopiedStore,
     CopyProgress,
-    GenerationRecord,
     GenerationStore,
     copy_collections,
+    notes_of,
     require_finished,
 )
 from streams.index.project_memory import ProjectMemories
+from streams.index.qdrant import QdrantStore
 from streams.index.server import ServerStore, alias_of
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
@@ -81,14 +83,14 @@ class Place:
         assert self._client is not None
         return _LeftOpen(self._client, embedder=embedder.name)
 
-    async def filled(self, fills: Callable[[VectorStore, Toy], Awaitable[Any]], embedder: Toy = NEW) -> CopiedStore:
+    async def filled(self, fills: Callable[[VectorStore, Toy], Awaitable[Any]], embedder: Toy = NEW) -> QdrantStore:
         """The store for the new embedder, of which the generation before was filled with the old one."""
         store = self.store(OLD)
         await fills(store, OLD)
         await store.close()
         return self.store(embedder)
 
-    async def copied(self, target: CopiedStore, embedder: Embedder = NEW) -> list[Copied]:
+    async def copied(self, target: QdrantStore, embedder: Embedder = NEW) -> list[Copied]:
         """Copy, a few points at a time."""
         return await copy_collections(target, embedder, before=FIRST, generation="new", page_points=4)
 
@@ -232,7 +234,7 @@ async def test_memory_of_projects_is_copied(place: Place) -> None:
 class Failing:
     """A store that fails at the nth write, as if the process had been killed there."""
 
-    def __init__(self, store: CopiedStore, writes: int) -> None:
+    def __init__(self, store: QdrantStore, writes: int) -> None:
         self._store, self._writes = store, writes
 
     def __getattr__(self, name: str) -> Any:
@@ -278,18 +280,18 @@ async def test_a_generation_takes_one_embedder(place: Place, copied: tuple[Vecto
 async def test_an_unfinished_generation_is_not_served(place: Place) -> None:
     """Not before its offsets are set too, which a run that goes on must not take anew; the first needs no finishing."""
     store = place.store(NEW)
-    record = GenerationRecord(store, "new")
-    before = await record.offsets()
-    await record.note_offsets({"turntide.turns.v1": {0: 17, 11: 0}})
-    await record.note_progress("turns", CopyProgress(after="x", copied=3))
+    notes, offsets = notes_of(store, "new"), dict[str, dict[int, int]]
+    before = await notes.read(OFFSETS, offsets)
+    await notes.write(OFFSETS, {"turntide.turns.v1": {0: 17, 11: 0}})
+    await notes.write("turns", CopyProgress(after="x", copied=3))
     await require_finished(store, FIRST)
     with pytest.raises(ConfigurationError, match="turntide ops reindex"):
         await require_finished(store, "new")
-    await record.note_finished()
+    await notes.write(FINISHED, noted=True)
     await require_finished(store, "new")
 
-    assert await record.progress("turns") == CopyProgress(after="x", copied=3)
-    assert (before, await record.offsets()) == (None, {"turntide.turns.v1": {0: 17, 11: 0}})
+    assert await notes.progress("turns") == CopyProgress(after="x", copied=3)
+    assert (before, await notes.read(OFFSETS, offsets)) == (None, {"turntide.turns.v1": {0: 17, 11: 0}})
     await store.close()
 
 

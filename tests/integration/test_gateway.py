@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 import httpx
@@ -20,9 +20,10 @@ from streams.http.problems import Problem
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import ProducerOnDemand, Record
 from streams.kafka.records import appended_at
-from streams.roles.gateway import GatewayRole
+from streams.roles.gateway import take_turns
 from streams.settings import Settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
+from tests.support.fault_driver import until
 
 ONE = {"session_id": "s-1", "user_id": "u-1", "app_id": "shop", "role": "user", "content": "Hi", "message_id": "m-1"}
 
@@ -32,12 +33,15 @@ async def gateway(settings: Settings, **http: Any) -> AsyncIterator[httpx.AsyncC
     """The role, ready, and a client of it."""
     made = HttpSettings(gateway_port=free_port(), **http)
     stop, role_settings = asyncio.Event(), settings.model_copy(update={"http": made})
-    role = GatewayRole(role_settings, Policy(), KafkaAudit(settings))
-    running = asyncio.create_task(role.run(stop))
+    running = asyncio.create_task(take_turns(role_settings, Policy(), KafkaAudit(settings), stop))
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{made.gateway_port}", timeout=20) as client:
-        async with asyncio.timeout(30):
-            while not role.ready()[0]:  # noqa: ASYNC110 - another task's server has no event for us
-                await asyncio.sleep(0.05)
+
+        async def ready() -> bool:
+            with suppress(httpx.TransportError):
+                return (await client.get("/readyz")).is_success
+            return False
+
+        await until(ready, "the gateway is ready")
         try:
             yield client
         finally:

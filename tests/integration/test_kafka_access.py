@@ -23,7 +23,7 @@ from streams.api.live.roles import KafkaLags
 from streams.api.live.service import LivePage
 from streams.http.audit import KafkaAudit
 from streams.index.server import ServerStore
-from streams.roles.api import ApiRole
+from streams.roles.api import serve_memory
 from streams.settings import Settings, load_settings
 from streams.settings.http import HttpSettings
 from streams.wiring import ROLES, policy_of
@@ -50,7 +50,8 @@ async def working(guarded: GuardedKafka, settings: Settings) -> AsyncIterator[st
     port = free_port()
     served = guarded.user("api", settings).model_copy(update={"http": HttpSettings(api_port=port, mcp=False)})
     commands, embedder = KafkaCommands(served), _loaded("wordllama")
-    api = ApiRole(
+    api = partial(
+        serve_memory,
         served,
         policy_of(served),
         embedder,
@@ -60,7 +61,7 @@ async def working(guarded: GuardedKafka, settings: Settings) -> AsyncIterator[st
         live=LivePage(served, commands),
     )
     users = (partial(ROLES[role], guarded.user(role, settings)) for role in _FOLDING)
-    async with roles_at_work(*users, api.run) as tasks:
+    async with roles_at_work(*users, api) as tasks:
         yield f"http://127.0.0.1:{port}"
     await commands.close()
     for task in tasks:

@@ -349,7 +349,7 @@ async def test_a_number_used_twice_is_a_dead_letter_and_changes_nothing(
     role: Quiet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A repeat with the same text is none; the letter is on the partition of its cause, and counted."""
-    monkeypatch.setattr(role, "_letters", letters := LetterLog())
+    monkeypatch.setattr(role, "_producer", letters := LetterLog())
     counted = metrics.registry.get_sample_value("turntide_turn_conflicts_total") or 0
     await role.take(said(0, "first"))
     await role.take(said(0, "first"), said(0, "second"), first=5)
@@ -377,7 +377,7 @@ async def test_a_turn_shows_its_last_correction_whichever_is_indexed_first(
     role: Quiet, monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
 ) -> None:
     """Of the same app alone; a repeat of the old text is no conflict, and found are the new words, not the old."""
-    monkeypatch.setattr(role, "_letters", letters := LetterLog())
+    monkeypatch.setattr(role, "_producer", letters := LetterLog())
     await role.take(said(0, "boats", app_id="b"), first=1)
     log = {0: (said(0, "boats"), 3), 1: (right(0, "no"), 4), 2: (right(0, "trees"), 5)}
     for n in (order[2], order[0], order[1]) if order == (2, 0, 1) else order:
@@ -405,7 +405,7 @@ async def test_what_the_ranker_reads_follows_a_correction(role: Quiet) -> None:
 
 async def test_a_correction_of_no_turn_is_a_dead_letter(role: Quiet, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that never came, and one that was erased; a turn that comes later under the number says what it says."""
-    monkeypatch.setattr(role, "_letters", letters := LetterLog())
+    monkeypatch.setattr(role, "_producer", letters := LetterLog())
     monkeypatch.setattr(role, "_caught_up", True)
     conflicts = metrics.registry.get_sample_value("turntide_turn_conflicts_total")
     await role.take(right(0, "trees"))

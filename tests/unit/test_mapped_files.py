@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.index.mapped import give_back
+from streams.index.edge_shard import give_back
 
 SIZE = 64 * mmap.PAGESIZE
 

@@ -23,7 +23,7 @@ from jobs.operate.worker import run_until_stopped
 from jobs.shared.role_process import RoleProcess, own_command
 from streams.index.edge import EdgeStore
 from streams.observe.telemetry import configure_logging
-from streams.roles.api import ApiRole
+from streams.roles.api import serve_memory
 from streams.settings import load_settings
 from streams.settings.http import HttpSettings
 from streams.wiring import embedder_of, policy_of
@@ -135,7 +135,7 @@ async def _serve(stop: asyncio.Event) -> None:
     store = EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
     open_to_all = settings.model_copy(update={"http": http})  # no tokens: those who ask have none
     gc.freeze()  # as a role does once it is started
-    await ApiRole(open_to_all, policy_of(settings), embedder, store).run(stop)
+    await serve_memory(open_to_all, policy_of(settings), embedder, store, stop)
 
 
 if __name__ == "__main__":
