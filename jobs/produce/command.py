@@ -26,11 +26,11 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from jobs.cli import with_examples
 from jobs.produce.formats import FORMATS, Filling, InputConversation, Malformed
 from jobs.produce.formats.filling import in_utc
-from jobs.produce.formats.source import InputReading, InputSource, Item, RawLine
+from jobs.produce.formats.source import InputSource, Item, RawLine
 from jobs.shared.output import OutputFormat, OutputOption, Printer
 from jobs.shared.sending import Pace, ReadAhead, Sender, turns_sender
 from models.errors import ConfigurationError, InvalidRecord
-from models.events import InputEvent, Turn
+from models.events import Turn
 from streams.kafka.producer import Record
 from streams.kafka.records import input_record
 from streams.settings import Settings, load_settings
@@ -49,32 +49,24 @@ class ProductionSummary(Struct, kw_only=True):
     interrupted: bool = False
 
 
-class Sending(Struct, frozen=True, kw_only=True):
-    """Options of sending an input.
-
-    Attributes:
-        rate_per_s: Turns per second.
-        speedup: Multiple of the events' own speed.
-        shift_to_now: Whether each event's time becomes the moment it is sent.
-        limit: Largest number of turns.
-    """
-
-    rate_per_s: float | None = None
-    speedup: float | None = None
-    shift_to_now: bool = False
-    limit: int | None = None
-
-
 class _Production:
     """Sends items through a sender and counts."""
 
     def __init__(
-        self, sender: Sender, sending: Sending, *, report: Callable[[Malformed], None], format_name: str
+        self,
+        sender: Sender,
+        pace: Pace,
+        *,
+        shift_to_now: bool,
+        limit: int | None,
+        report: Callable[[Malformed], None],
+        format_name: str,
     ) -> None:
         self.summary = ProductionSummary(format=format_name)
         self._sender = sender
-        self._sending = sending
-        self._pace = Pace(rate_per_s=sending.rate_per_s, speedup=sending.speedup)
+        self._pace = pace
+        self._shift_to_now = shift_to_now
+        self._limit = limit
         self._report = report
         self._sessions: set[str] = set()
         self._began = time.monotonic()
@@ -119,7 +111,7 @@ class _Production:
             await self._wait(event.timestamp, stop)
             if stop.is_set():
                 return
-            sent = self._stamped(event)
+            sent = msgspec.structs.replace(event, timestamp=datetime.now(UTC)) if self._shift_to_now else event
             await self._sender.add(input_record(sent))
             self._sessions.add(sent.session_id)
             if isinstance(sent, Turn):
@@ -135,26 +127,32 @@ class _Production:
         except TimeoutError:
             return
 
-    def _stamped(self, event: InputEvent) -> InputEvent:
-        if not self._sending.shift_to_now:
-            return event
-        return msgspec.structs.replace(event, timestamp=datetime.now(UTC))
-
     def _count(self, stop: asyncio.Event) -> None:
         self.summary.turns += 1
-        if self.summary.turns == self._sending.limit:
+        if self.summary.turns == self._limit:
             stop.set()
 
 
 async def send(
     settings: Settings,
     source: InputSource,
-    sending: Sending,
+    pace: Pace,
     *,
+    shift_to_now: bool = False,
+    limit: int | None = None,
     report: Callable[[Malformed], None],
     progress: Callable[[int, int], None] = lambda _bytes, _turns: None,
 ) -> ProductionSummary:
     """Send an input to `turns.v1`. Ctrl-C ends the reading; what was read by then is still delivered.
+
+    Args:
+        settings: Which cluster.
+        source: The input.
+        pace: When each event goes out.
+        shift_to_now: Whether each event's time becomes the moment it is sent.
+        limit: Largest number of turns.
+        report: Told of what cannot be read.
+        progress: Told of bytes read and turns sent.
 
     Raises:
         ConfigurationError: The topic is missing.
@@ -162,7 +160,8 @@ async def send(
     """
     stop, interrupted = asyncio.Event(), asyncio.Event()
     async with turns_sender(settings) as sender:
-        production = _Production(sender, sending, report=report, format_name=source.format_name)
+        name, options = source.format_name, {"shift_to_now": shift_to_now, "limit": limit}
+        production = _Production(sender, pace, report=report, format_name=name, **options)
         with _first_interrupt_stops(stop, interrupted):
             async for chunk in ReadAhead(source.items, ready=source.ready).chunks(stop):
                 await production.send(chunk, stop)
@@ -292,28 +291,23 @@ def produce(
     """Send conversations."""
     if rate is not None and speedup is not None:
         raise ConfigurationError("--rate and --speedup both set the pace: give one of them")
-    now = datetime.now(UTC)
-    reading = InputReading(
-        filling=Filling(
-            source="stdin" if file == _STDIN else Path(file).name.partition(".")[0] or "input",
-            now=now,
-            start=None if start is None else in_utc(start),
-            app_id=app_id,
-            user_id=user_id,
-            keep_metadata=keep_metadata,
-            folder="" if file == _STDIN else Path(file).resolve().parent.name,
-            assistants=frozenset(assistant or ()),
-            zone=_zone(time_zone),
-        ),
-        format_name=None if form == "auto" else form,
-        end_sessions=end_sessions,
-        by_time=by_time,
-        raw=raw,
+    filling = Filling(
+        source="stdin" if file == _STDIN else Path(file).name.partition(".")[0] or "input",
+        now=datetime.now(UTC),
+        start=None if start is None else in_utc(start),
+        app_id=app_id,
+        user_id=user_id,
+        keep_metadata=keep_metadata,
+        folder="" if file == _STDIN else Path(file).resolve().parent.name,
+        assistants=frozenset(assistant or ()),
+        zone=_zone(time_zone),
     )
-    sending = Sending(rate_per_s=rate, speedup=speedup, shift_to_now=shift_to_now, limit=limit)
-    with _opened(file) as stream, _progress(_size_bytes(stream)) as (report, progress):
-        source = InputSource(stream, reading)
-        summary = asyncio.run(send(load_settings(), source, sending, report=report, progress=progress))
+    name, pace = None if form == "auto" else form, Pace(rate_per_s=rate, speedup=speedup)
+    with _opened(file) as stream, _progress(stream) as (report, progress):
+        source = InputSource(stream, filling, format_name=name, end_sessions=end_sessions, by_time=by_time, raw=raw)
+        told = {"report": report, "progress": progress}
+        sending = send(load_settings(), source, pace, shift_to_now=shift_to_now, limit=limit, **told)
+        summary = asyncio.run(sending)
     Printer(output).record(msgspec.structs.asdict(summary))
     if summary.interrupted:
         raise typer.Exit(_EXIT_INTERRUPTED)
@@ -345,12 +339,8 @@ def _opened(file: str) -> Iterator[BinaryIO]:
             stream.close()
 
 
-def _size_bytes(stream: BinaryIO) -> int | None:
-    return os.fstat(stream.fileno()).st_size if stream.seekable() else None
-
-
 @contextmanager
-def _progress(total_bytes: int | None) -> Iterator[tuple[Callable[[Malformed], None], Callable[[int, int], None]]]:
+def _progress(stream: BinaryIO) -> Iterator[tuple[Callable[[Malformed], None], Callable[[int, int], None]]]:
     """A bar on stderr, which a redirected stderr does not get, and what reports malformed lines above it."""
     console = Console(stderr=True)
     bar = Progress(
@@ -363,7 +353,7 @@ def _progress(total_bytes: int | None) -> Iterator[tuple[Callable[[Malformed], N
         transient=True,
         disable=not console.is_terminal,
     )
-    reported = 0
+    reported, total_bytes = 0, os.fstat(stream.fileno()).st_size if stream.seekable() else None
 
     def report(malformed: Malformed) -> None:
         nonlocal reported

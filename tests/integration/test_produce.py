@@ -9,14 +9,16 @@ import sys
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from aiokafka.partitioner import DefaultPartitioner
 
-from jobs.produce.command import ProductionSummary, Sending, send
+from jobs.produce.command import ProductionSummary, send
 from jobs.produce.formats import Filling, Malformed
-from jobs.produce.formats.source import InputReading, InputSource
+from jobs.produce.formats.source import InputSource
 from jobs.shared.role_process import environment_of
+from jobs.shared.sending import Pace
 from models.events import Turn
 from models.events.topics import TURNS
 from streams.settings import Settings
@@ -31,13 +33,11 @@ def turn_line(session: str, number: int, content: str = "text") -> bytes:
     return msgspec.json.encode(said(number, session_id=session, content=content, at=NOW)) + b"\n"
 
 
-async def produced(
-    settings: Settings, lines: bytes, sending: Sending | None = None
-) -> tuple[ProductionSummary, list[Malformed]]:
+async def produced(settings: Settings, lines: bytes, **options: Any) -> tuple[ProductionSummary, list[Malformed]]:
     """Send lines; the summary and what was refused."""
     refused: list[Malformed] = []
-    source = InputSource(io.BytesIO(lines), InputReading(filling=Filling(source="test", now=NOW)))
-    return await send(settings, source, sending or Sending(), report=refused.append), refused
+    source = InputSource(io.BytesIO(lines), Filling(source="test", now=NOW))
+    return await send(settings, source, Pace(), report=refused.append, **options), refused
 
 
 async def test_every_turn_arrives_in_the_order_of_its_session(settings: Settings) -> None:
@@ -76,9 +76,7 @@ async def test_bad_lines_do_not_stop_the_rest(settings: Settings) -> None:
 async def test_limit_and_shift(settings: Settings) -> None:
     """No more than asked for, and times become those of sending."""
     before = datetime.now(UTC)
-    summary, _ = await produced(
-        settings, b"".join(turn_line("s", n) for n in range(100)), Sending(limit=7, shift_to_now=True)
-    )
+    summary, _ = await produced(settings, b"".join(turn_line("s", n) for n in range(100)), limit=7, shift_to_now=True)
     times = [msgspec.json.decode(record.value, type=Turn).timestamp for record in await records_on(settings, TURNS)]
 
     assert (summary.turns, summary.acknowledged, len(times)) == (7, 7, 7)

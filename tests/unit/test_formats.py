@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jobs.produce.command import FormatName
 from jobs.produce.formats import FORMATS, Documents, Filling, InputConversation, Malformed, conversations, detect
 from jobs.produce.formats.filling import FileMessage
-from jobs.produce.formats.source import InputReading, InputSource, RawLine
+from jobs.produce.formats.source import InputSource, RawLine
 from jobs.shared.sending import Pace
 from models.errors import ConfigurationError
 from models.events import MAX_CONTENT_BYTES, AlertAcknowledged, SessionEnded, Turn
@@ -138,14 +138,14 @@ def test_by_time_sorts_whole_conversations() -> None:
 def test_deeply_nested_input_is_told(document: str, form: str | None) -> None:
     """As a line that cannot be read, or as an input of no known form; never as an error of the decoder."""
     stream = io.BytesIO(document.format(deep="[" * 100_000 + "]" * 100_000).encode())
-    reading = InputReading(filling=FILLING, format_name=None if form == "raw" else form, raw=form == "raw")
+    options: Any = {"raw": True} if form == "raw" else {"format_name": form}
     if form == "raw" or (form is not None and document.startswith("{{")):
-        (found,) = InputSource(stream, reading).items
+        (found,) = InputSource(stream, FILLING, **options).items
 
         assert found.line == 1
     else:
         with pytest.raises(ConfigurationError, match=r"nested too deeply|none of the formats"):
-            list(InputSource(stream, reading).items)
+            list(InputSource(stream, FILLING, **options).items)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ TURN_LINE = (
 
 def test_transcripts_are_followed_by_their_end() -> None:
     """A transcript is over: its session need not wait for a time-out."""
-    (item,) = InputSource(io.BytesIO(CHAT), InputReading(filling=FILLING)).items
+    (item,) = InputSource(io.BytesIO(CHAT), FILLING).items
     assert isinstance(item, InputConversation)
 
     ended = SessionEnded(session_id="s", app_id=FILLING.app_id, timestamp=FILLING.now, reason="end of transcript")
@@ -238,7 +238,7 @@ def test_transcripts_are_followed_by_their_end() -> None:
 @pytest.mark.parametrize(("line", "end_sessions"), [(CHAT, False), (TURN_LINE, None)])
 def test_no_end_where_it_is_not_wanted(line: bytes, end_sessions: bool | None) -> None:
     """Not when switched off, and not for Turntide's own events, which bring theirs."""
-    (item,) = InputSource(io.BytesIO(line), InputReading(filling=FILLING, end_sessions=end_sessions)).items
+    (item,) = InputSource(io.BytesIO(line), FILLING, end_sessions=end_sessions).items
     assert isinstance(item, InputConversation)
 
     assert len(item.events) == 1
@@ -247,13 +247,13 @@ def test_no_end_where_it_is_not_wanted(line: bytes, end_sessions: bool | None) -
 def test_end_sessions_does_not_go_with_turntide() -> None:
     """Lines of several sessions alternate there: which one is the last cannot be known."""
     with pytest.raises(ConfigurationError, match="session_ended"):
-        InputSource(io.BytesIO(TURN_LINE), InputReading(filling=FILLING, end_sessions=True))
+        InputSource(io.BytesIO(TURN_LINE), FILLING, end_sessions=True)
 
 
 def test_raw_lines_keep_every_byte() -> None:
     """Bad input is sent byte for byte, keyed where the session id can be read."""
     lines = b'{"session_id": "s", "x": 1}\r\n\xff\xfe\n\n{"session_id": 5}\n[1]'
-    source = InputSource(io.BytesIO(lines), InputReading(filling=FILLING, raw=True))
+    source = InputSource(io.BytesIO(lines), FILLING, raw=True)
 
     assert [
         RawLine(1, b"s", b'{"session_id": "s", "x": 1}'),
@@ -266,7 +266,7 @@ def test_raw_lines_keep_every_byte() -> None:
 
 def test_empty_input() -> None:
     """Nothing to send is no error."""
-    source = InputSource(io.BytesIO(b"\n"), InputReading(filling=FILLING))
+    source = InputSource(io.BytesIO(b"\n"), FILLING)
 
     assert list(source.items) == []
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from jobs.produce.formats import FORMATS, Filling, InputConversation, Malformed
-from jobs.produce.formats.source import InputReading, InputSource
+from jobs.produce.formats.source import InputSource
 from models.errors import ConfigurationError
 from tests.support.golden_text import assert_text
 
@@ -26,8 +26,7 @@ FILLING = Filling(
 
 def told(data: bytes, filling: Filling = FILLING, form: str | None = None) -> tuple[str, list[str]]:
     """Name of the format, and what is read: turns, or what is wrong with which line."""
-    reading = InputReading(filling=filling, end_sessions=False, format_name=form)
-    source, lines = InputSource(io.BytesIO(data), reading), list[str]()
+    source, lines = InputSource(io.BytesIO(data), filling, end_sessions=False, format_name=form), list[str]()
     for item in source.items:
         if isinstance(item, Malformed):
             lines.append(f"line {item.line}: {item.reason}")

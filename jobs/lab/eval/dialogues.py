@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from jobs.demo.conversations import load_conversations, schedule
 from jobs.produce.formats import Filling, InputConversation
-from jobs.produce.formats.source import InputReading, InputSource
+from jobs.produce.formats.source import InputSource
 from models.errors import ConfigurationError
 from models.events import Role, Turn
 
@@ -70,7 +70,7 @@ def _read(file: Path, where: Mapping[str, str]) -> list[TopicDialogue]:
     filling = Filling(source=file.name.partition(".")[0] or "input", now=BEGINS, start=BEGINS, keep_metadata=True)
     try:
         with file.open("rb") as stream:
-            items = list(InputSource(stream, InputReading(filling=filling, end_sessions=False)).items)
+            items = list(InputSource(stream, filling, end_sessions=False).items)
     except OSError as error:
         raise ConfigurationError(f"cannot read {file}: {error.strerror}") from error
     # A line that cannot be read is left out: `turntide produce` says which.

@@ -27,24 +27,6 @@ Item = InputConversation | RawLine | Malformed
 """What an input consists of."""
 
 
-class InputReading(Struct, frozen=True, kw_only=True):
-    """Options of reading an input.
-
-    Attributes:
-        filling: What stands in for missing values.
-        format_name: Format, or None to detect it.
-        end_sessions: Whether each conversation is followed by its end; None: for formats of whole transcripts.
-        by_time: Whether conversations are sorted by their beginnings; None: as the format has it.
-        raw: Whether lines are sent as they stand.
-    """
-
-    filling: Filling
-    format_name: str | None = None
-    end_sessions: bool | None = None
-    by_time: bool | None = None
-    raw: bool = False
-
-
 class InputSource:
     """An opened input. Its first line is read at once, to tell the format.
 
@@ -53,19 +35,48 @@ class InputSource:
         items: What is to be sent, once.
     """
 
-    def __init__(self, stream: BinaryIO, reading: InputReading) -> None:
+    def __init__(
+        self,
+        stream: BinaryIO,
+        filling: Filling,
+        *,
+        format_name: str | None = None,
+        end_sessions: bool | None = None,
+        by_time: bool | None = None,
+        raw: bool = False,
+    ) -> None:
         """Open a stream.
+
+        Args:
+            stream: What is read.
+            filling: What stands in for missing values.
+            format_name: Format, or None to detect it.
+            end_sessions: Whether each conversation is followed by its end; None: for formats of whole transcripts.
+            by_time: Whether conversations are sorted by their beginnings; None: as the format has it.
+            raw: Whether lines are sent as they stand.
 
         Raises:
             ConfigurationError: The format cannot be told, or does not go with the options.
         """
         self._stream = stream
         self._documents = Documents(stream)
-        self.items: Iterator[Item]
-        if reading.raw:
-            self.format_name, self.items = "raw", self._raw_lines()
-        else:
-            self.format_name, self.items = self._conversations(reading)
+        self.format_name = "raw"
+        self.items: Iterator[Item] = iter(())
+        if raw:
+            self.items = self._raw_lines()
+            return
+        first = self._documents.first()
+        if not first:
+            self.format_name = format_name or "empty"
+            return
+        self.format_name = format_name or detect(first)
+        form = FORMATS[self.format_name]
+        if end_sessions and not form.transcripts:
+            raise ConfigurationError(
+                f"--end-sessions does not go with --format {self.format_name}: it brings its own session_ended events"
+            )
+        read = conversations(form, self._documents, filling, by_time=form.by_time if by_time is None else by_time)
+        self.items = map(_ended, read) if (form.transcripts if end_sessions is None else end_sessions) else read
 
     @property
     def bytes_read(self) -> int:
@@ -75,21 +86,6 @@ class InputSource:
     def ready(self) -> bool:
         """Check that the next read returns at once: always for a file, for a pipe when it holds data."""
         return self._stream.seekable() or bool(select.select([self._stream], [], [], 0)[0])
-
-    def _conversations(self, reading: InputReading) -> tuple[str, Iterator[Item]]:
-        first = self._documents.first()
-        if not first:
-            return reading.format_name or "empty", iter(())
-        name = reading.format_name or detect(first)
-        form = FORMATS[name]
-        if reading.end_sessions and not form.transcripts:
-            raise ConfigurationError(
-                f"--end-sessions does not go with --format {name}: it brings its own session_ended events"
-            )
-        by_time = form.by_time if reading.by_time is None else reading.by_time
-        read = conversations(form, self._documents, reading.filling, by_time=by_time)
-        ended = form.transcripts if reading.end_sessions is None else reading.end_sessions
-        return name, map(_ended, read) if ended else read
 
     def _raw_lines(self) -> Iterator[RawLine]:
         """Lines without their line ends; blank ones too."""
