@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, BinaryIO, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -160,8 +160,9 @@ async def send(
     """
     stop, interrupted = asyncio.Event(), asyncio.Event()
     async with turns_sender(settings) as sender:
-        name, options = source.format_name, {"shift_to_now": shift_to_now, "limit": limit}
-        production = _Production(sender, pace, report=report, format_name=name, **options)
+        production = _Production(
+            sender, pace, shift_to_now=shift_to_now, limit=limit, report=report, format_name=source.format_name
+        )
         with _first_interrupt_stops(stop, interrupted):
             async for chunk in ReadAhead(source.items, ready=source.ready).chunks(stop):
                 await production.send(chunk, stop)
@@ -305,8 +306,8 @@ def produce(
     name, pace = None if form == "auto" else form, Pace(rate_per_s=rate, speedup=speedup)
     with _opened(file) as stream, _progress(stream) as (report, progress):
         source = InputSource(stream, filling, format_name=name, end_sessions=end_sessions, by_time=by_time, raw=raw)
-        told = {"report": report, "progress": progress}
-        sending = send(load_settings(), source, pace, shift_to_now=shift_to_now, limit=limit, **told)
+        options: dict[str, Any] = {"shift_to_now": shift_to_now, "limit": limit}
+        sending = send(load_settings(), source, pace, report=report, progress=progress, **options)
         summary = asyncio.run(sending)
     Printer(output).record(msgspec.structs.asdict(summary))
     if summary.interrupted:
