@@ -119,15 +119,12 @@ async def replay_letters(settings: Settings, found: Sequence[DeadLetter]) -> Non
     Raises:
         DeliveryFailed: The broker did not confirm.
     """
-    records = [Record(letter.key, letter.value, replay_headers(letter), letter.partition) for letter in found]
+    records = []
+    for letter in found:
+        place = f"{letter.topic}-{letter.partition}-{letter.offset}".encode()
+        kept = [(name, value or b"") for name, value in letter.headers if name != REPLAYED_FROM]
+        records.append(Record(letter.key, letter.value, [*kept, (REPLAYED_FROM, place)], letter.partition))
     await send_to_turns(settings, records)
-
-
-def replay_headers(letter: DeadLetter) -> list[tuple[str, bytes]]:
-    """The original headers and where the record stood; a header without a value becomes an empty one."""
-    place = f"{letter.topic}-{letter.partition}-{letter.offset}".encode()
-    kept = [(name, value or b"") for name, value in letter.headers if name != REPLAYED_FROM]
-    return [*kept, (REPLAYED_FROM, place)]
 
 
 def described(letter: DeadLetter) -> dict[str, object]:

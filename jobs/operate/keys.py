@@ -1,6 +1,5 @@
 """`turntide ops keys`: the apps' keys of encryption at rest; erasing one erases what it encrypted, copies too."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,12 +9,13 @@ from jobs.shared.output import OutputFormat, OutputOption, Printer, YesOption
 from models.errors import ConfigurationError
 from streams.encryption.keyring import ErasedKey, Keyring, WrappedKey, keyring_of
 from streams.encryption.wrapping import wrapper_of
-from streams.settings import EncryptionSettings, load_settings
+from streams.settings import load_settings
 
 app = group("Make, list, rotate and erase the apps' keys of encryption at rest (encryption.keyring).")
 
 _App = Annotated[str, typer.Option("--app", help="Id of the app.")]
 _NOBODY = "(no app)"
+_OFF = "nothing is encrypted: set encryption.keyring to a file, and encryption.master_key"
 
 
 @app.command(
@@ -27,11 +27,12 @@ _NOBODY = "(no app)"
 def init() -> None:
     """Make the keyring; apps get their keys when they are first written to. Keep the master key where secrets are."""
     settings = load_settings().encryption
-    path = _named(settings)
-    Keyring.init(path, wrapper_of(settings))
+    if settings.keyring is None:
+        raise ConfigurationError(_OFF)
+    Keyring.init(settings.keyring, wrapper_of(settings))
     Printer(OutputFormat.TABLE).message(
-        f"written: {path}. All roles need it and the master key; keep both out of the backups of what they encrypt. "
-        "`turntide topics apply` lets topics take the larger records"
+        f"written: {settings.keyring}. All roles need it and the master key; keep both out of the backups of what they "
+        "encrypt. `turntide topics apply` lets topics take the larger records"
     )
 
 
@@ -95,15 +96,7 @@ def _row(key: WrappedKey | ErasedKey) -> dict[str, Any]:
     return {"app": key.app_id or _NOBODY, "key": key.id, "made_at": made, "erased_at": erased}
 
 
-def _named(settings: EncryptionSettings) -> Path:
-    if settings.keyring is None:
-        raise ConfigurationError("nothing is encrypted: set encryption.keyring to a file, and encryption.master_key")
-    return settings.keyring
-
-
 def _ring() -> Keyring:
-    settings = load_settings().encryption
-    _named(settings)
-    ring = keyring_of(settings)
-    assert ring is not None  # noqa: S101 - it is named
+    if (ring := keyring_of(load_settings().encryption)) is None:
+        raise ConfigurationError(_OFF)
     return ring

@@ -26,18 +26,8 @@ from models.entities import REGISTRY
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import ErasureProved
 from models.events.topics import ERASURES, REQUESTS, Topic
+from streams.index import generations
 from streams.index.collections import COLLECTIONS
-from streams.index.generations import (
-    FINISHED,
-    FIRST,
-    OFFSETS,
-    Copied,
-    Report,
-    copy_collections,
-    generation_name,
-    group_of,
-    notes_of,
-)
 from streams.kafka.client import admin, consumer
 from streams.kafka.records import events_on
 from streams.oracle.replay import FOLDED
@@ -70,7 +60,7 @@ class Reindexed(Struct, frozen=True, kw_only=True):
     embedder: str
     generation: str
     group: str
-    collections: list[Copied]
+    collections: list[generations.Copied]
     behind: int
     aliases: list[str]
 
@@ -85,7 +75,9 @@ def reindex(
     generation: Annotated[
         str | None, typer.Option(help="Name of what is made. None: the embedder's.", show_default=False)
     ] = None,
-    before: Annotated[str, typer.Option("--from", help="Generation that is copied; empty: the first.")] = FIRST,
+    before: Annotated[
+        str, typer.Option("--from", help="Generation that is copied; empty: the first.")
+    ] = generations.FIRST,
     switch: Annotated[
         bool, typer.Option("--switch", help="Afterwards, on a server, point the aliases `<collection>-current` to it.")
     ] = False,
@@ -119,7 +111,7 @@ def reindex(
 
 
 async def reindex_all(
-    settings: Settings, embedder: Embedder, generation: str, before: str, *, switch: bool, report: Report
+    settings: Settings, embedder: Embedder, generation: str, before: str, *, switch: bool, report: generations.Report
 ) -> Reindexed:
     """Note the offsets, copy, set the new group's offsets, switch; each step once, however often it is called.
 
@@ -129,16 +121,18 @@ async def reindex_all(
     """
     group = _group(settings, generation)
     async with _opened(settings, embedder) as store:
-        notes = notes_of(store, generation)
-        offsets = await notes.read(OFFSETS, Offsets)
+        notes = generations.notes_of(store, generation)
+        offsets = await notes.read(generations.OFFSETS, Offsets)
         if offsets is None:
             # Before the first point is read: what is committed is in the store, so in the copy, or repeated after it.
             offsets = await _committed(settings, _group(settings, before))
-            await notes.write(OFFSETS, offsets)
-        collections = await copy_collections(store, embedder, before=before, generation=generation, report=report)
-        if not await notes.read(FINISHED, bool):
+            await notes.write(generations.OFFSETS, offsets)
+        collections = await generations.copy_collections(
+            store, embedder, before=before, generation=generation, report=report
+        )
+        if not await notes.read(generations.FINISHED, bool):
             await _begin_at(settings, group, offsets)
-            await notes.write(FINISHED, noted=True)
+            await notes.write(generations.FINISHED, noted=True)
         aliases = await _switched(store, generation) if switch else []
     return Reindexed(
         embedder=embedder.name,
@@ -178,7 +172,7 @@ async def _opened(settings: Settings, embedder: Embedder) -> AsyncIterator[Qdran
 
 
 def _group(settings: Settings, generation: str) -> str:
-    return f"{settings.topic_prefix}.{generation_name('index', generation)}"
+    return f"{settings.topic_prefix}.{generations.generation_name('index', generation)}"
 
 
 async def _committed(settings: Settings, group: str) -> Offsets:
@@ -295,7 +289,7 @@ def reset(
     settings = load_settings()
     if not yes:
         also = " and empty its state" if role in _CHANGELOGS else ""
-        typer.confirm(f"Set {group_of(settings, role)} back to the beginning{also}?", abort=True, err=True)
+        typer.confirm(f"Set {generations.group_of(settings, role)} back to the beginning{also}?", abort=True, err=True)
     done = asyncio.run(reset_role(settings, role))
     Printer(output).record(msgspec.to_builtins(done))
     if done.expired_records:
@@ -315,7 +309,7 @@ async def reset_role(settings: Settings, role: ResetRole) -> Reset:
         ConfigurationError: Workers are running, or a topic is missing.
         StoreUnavailable: Kafka does not answer, or does not finish in time.
     """
-    group = group_of(settings, role)
+    group = generations.group_of(settings, role)
     extents = {topic: await log_extent(settings, topic) for topic in SOURCES[role]}
     proofs = [proof async for proof in events_on(settings, ERASURES, ErasureProved)]
     await require_empty(settings, group)

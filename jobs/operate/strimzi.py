@@ -9,21 +9,7 @@ from msgspec import Struct
 
 from jobs.shared.topic_drift import wanted_topics
 from models.entities import REGISTRY
-from models.events.topics import (
-    ALERTS,
-    AUDIT,
-    COMMANDS,
-    COMPACTIONS,
-    DEAD_LETTERS,
-    ERASURES,
-    JUDGEMENTS,
-    MEMORY_STATE,
-    PROFILES,
-    REQUESTS,
-    SESSION_STATE,
-    TURNS,
-    Topic,
-)
+from models.events import topics
 from streams.settings import Settings
 
 API_VERSION = "kafka.strimzi.io/v1"
@@ -51,45 +37,50 @@ class UserAccess(Struct, frozen=True, kw_only=True):
         resets: It looks at every topic's configuration, and deletes and makes changelogs.
     """
 
-    reads: tuple[Topic, ...] = ()
-    writes: tuple[Topic, ...] = ()
+    reads: tuple[topics.Topic, ...] = ()
+    writes: tuple[topics.Topic, ...] = ()
     groups: tuple[str, ...] = ()
     asks_groups: Literal["roles", "all"] | None = None
     purges: bool = False
     resets: bool = False
 
 
-def _owned(role: str) -> tuple[Topic, ...]:
+def _owned(role: str) -> tuple[topics.Topic, ...]:
     return tuple(topic for topic in REGISTRY.topics if topic.owner == role)
 
 
-_SERVING = (COMMANDS, ERASURES, TURNS, AUDIT)
+_SERVING = (topics.COMMANDS, topics.ERASURES, topics.TURNS, topics.AUDIT)
 """What is written for whoever asks over HTTP: deeds of admins, erasures, acknowledged alerts, the audit."""
-_SHOWN = (PROFILES, ALERTS, COMPACTIONS, ERASURES, TURNS)
+_SHOWN = (topics.PROFILES, topics.ALERTS, topics.COMPACTIONS, topics.ERASURES, topics.TURNS)
 """What the live page follows (`streams.api.live.feed`), and what an erasure is answered on."""
 
 ACCESS: dict[str, UserAccess] = {
     "sessions": UserAccess(
-        reads=(TURNS, SESSION_STATE, DEAD_LETTERS),
-        writes=(*_owned("sessions"), REQUESTS, TURNS),  # onto turns.v1 it writes what the clock says
+        reads=(topics.TURNS, topics.SESSION_STATE, topics.DEAD_LETTERS),
+        writes=(*_owned("sessions"), topics.REQUESTS, topics.TURNS),  # onto turns.v1 it writes what the clock says
         groups=("sessions",),
     ),
     "memory": UserAccess(
-        reads=(COMMANDS, MEMORY_STATE, DEAD_LETTERS),
-        writes=(*_owned("memory"), COMMANDS, TURNS, DEAD_LETTERS),  # onto turns.v1 topics of users who come back
+        reads=(topics.COMMANDS, topics.MEMORY_STATE, topics.DEAD_LETTERS),
+        writes=(
+            *_owned("memory"),
+            topics.COMMANDS,
+            topics.TURNS,
+            topics.DEAD_LETTERS,
+        ),  # onto turns.v1 topics of users who come back
         groups=("memory",),
     ),
-    "enrich": UserAccess(reads=(REQUESTS,), writes=(COMMANDS, TURNS), groups=("enrich",)),
-    "judge": UserAccess(reads=(JUDGEMENTS,), writes=(TURNS,), groups=("judge",)),
+    "enrich": UserAccess(reads=(topics.REQUESTS,), writes=(topics.COMMANDS, topics.TURNS), groups=("enrich",)),
+    "judge": UserAccess(reads=(topics.JUDGEMENTS,), writes=(topics.TURNS,), groups=("judge",)),
     # A group for each generation of its collections.
     "index": UserAccess(
         reads=tuple(dict.fromkeys((*REGISTRY.indexed_topics, *_SHOWN))),
-        writes=(*_SERVING, DEAD_LETTERS),  # of turns whose number is taken
+        writes=(*_SERVING, topics.DEAD_LETTERS),  # of turns whose number is taken
         groups=("index*",),
         asks_groups="roles",
     ),
     "api": UserAccess(reads=_SHOWN, writes=_SERVING, asks_groups="roles"),
-    "gateway": UserAccess(writes=(TURNS, AUDIT)),
+    "gateway": UserAccess(writes=(topics.TURNS, topics.AUDIT)),
     # It carries out erasures: in every topic, once everybody who reads there has read.
     "archive": UserAccess(
         reads=tuple(dict.fromkeys((*REGISTRY.archived_topics, *REGISTRY.topics))),
@@ -98,10 +89,10 @@ ACCESS: dict[str, UserAccess] = {
         asks_groups="all",
         purges=True,
     ),
-    "notify": UserAccess(reads=(ALERTS,), groups=("notify.*",)),
+    "notify": UserAccess(reads=(topics.ALERTS,), groups=("notify.*",)),
     # A person: `doctor`, `dlq`, `alerts`, `erase`, `reset`.
     "operator": UserAccess(reads=REGISTRY.topics, writes=_SERVING, groups=("*",), asks_groups="all", resets=True),
-    "producer": UserAccess(writes=(TURNS,)),
+    "producer": UserAccess(writes=(topics.TURNS,)),
     "keda": UserAccess(asks_groups="roles"),
 }
 """By user: the roles, whoever looks after them and sends turns, and what scales the roles by their lag."""
@@ -170,7 +161,7 @@ def _rules(access: UserAccess, prefix: str) -> Iterator[Resource]:
         yield {"resource": {"type": "cluster"}, "operations": ["Describe"], "host": "*"}
 
 
-def _on_topic(access: UserAccess, topic: Topic) -> tuple[str, ...]:
+def _on_topic(access: UserAccess, topic: topics.Topic) -> tuple[str, ...]:
     operations = (
         *(_READ if topic in access.reads else ()),
         *(_WRITE if topic in access.writes else ()),

@@ -11,26 +11,9 @@ import structlog
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
+from models import events
 from models.entities import REGISTRY, entity_key, owner_of
 from models.errors import InvalidRecord
-from models.events import (
-    AppMemoriesChanged,
-    AppMemoryChanged,
-    EpisodeCompressed,
-    FactChanged,
-    ProjectChanged,
-    ProjectEpisode,
-    ProjectItem,
-    ProjectItemChanged,
-    ProjectMemory,
-    SegmentCompacted,
-    SessionName,
-    TopicChanged,
-    Turn,
-    TurnCorrected,
-    UserMemoryChanged,
-    session_key,
-)
 from models.events.topics import Topic
 from models.retrieval.relevance import Findable, rendered, searched_text
 from models.wire.codec import decode_output
@@ -44,7 +27,7 @@ PROJECT_STATS = "projects"
 """`owner_key` of how far projects are; that of an item is its project's key."""
 
 
-class RememberedTurn(Turn, frozen=True, kw_only=True):
+class RememberedTurn(events.Turn, frozen=True, kw_only=True):
     """A turn as the index has it; without what its producer noted beside it.
 
     Attributes:
@@ -61,13 +44,13 @@ class RememberedTurn(Turn, frozen=True, kw_only=True):
     corrected_at: datetime | None = None
 
 
-class RememberedCorrection(TurnCorrected, frozen=True, kw_only=True, tag="turn_corrected"):
+class RememberedCorrection(events.TurnCorrected, frozen=True, kw_only=True, tag="turn_corrected"):
     """A correction of a turn, and the offset of its record."""
 
     event_offset: int
 
 
-class RememberedTopic(TopicChanged, frozen=True, kw_only=True, tag="topic_changed"):
+class RememberedTopic(events.TopicChanged, frozen=True, kw_only=True, tag="topic_changed"):
     """A topic as its last event has it; the active one with the turns that followed.
 
     Attributes:
@@ -79,16 +62,16 @@ class RememberedTopic(TopicChanged, frozen=True, kw_only=True, tag="topic_change
     similarity: float | None = None
 
 
-def turn_key(session: SessionName, turn: int) -> str:
+def turn_key(session: events.SessionName, turn: int) -> str:
     """Readable id of a turn's point: its session's key, `_` and its number. The last `_` divides: no two share one."""
-    return f"{session_key(*session)}_{turn}"
+    return f"{events.session_key(*session)}_{turn}"
 
 
-_session_of = lru_cache(maxsize=4_096)(SessionName.of_key)
+_session_of = lru_cache(maxsize=4_096)(events.SessionName.of_key)
 """A search has hundreds of turns of few sessions."""
 
 
-def turn_of_key(key: str) -> tuple[SessionName, int]:
+def turn_of_key(key: str) -> tuple[events.SessionName, int]:
     """Session and number that a turn's key was made of.
 
     >>> turn_of_key(turn_key(SessionName("web", "a_1"), 2))
@@ -106,7 +89,7 @@ def permille(ratio: float) -> int:
 TURNS = Collection(
     "turns",
     RememberedTurn,
-    key=lambda turn: turn_key(SessionName(turn.app_id, turn.session_id), turn.turn),
+    key=lambda turn: turn_key(events.SessionName(turn.app_id, turn.session_id), turn.turn),
     filters={"event_time_ms": lambda turn: milliseconds(turn.timestamp)},
     without=("metadata", "type", "similarity"),
     text=lambda turn: turn.content,
@@ -116,13 +99,15 @@ TURNS = Collection(
 CORRECTIONS = Collection(
     "corrections",
     RememberedCorrection,
-    key=lambda turn: turn_key(SessionName(turn.app_id, turn.session_id), turn.turn),
+    key=lambda turn: turn_key(events.SessionName(turn.app_id, turn.session_id), turn.turn),
     without=("by", "reason"),
 )
 SEGMENTS = Collection(
     "segments",
-    SegmentCompacted,
-    key=lambda segment: f"{session_key(segment.app_id, segment.session_id)}\n{segment.first_turn}-{segment.last_turn}",
+    events.SegmentCompacted,
+    key=lambda segment: (
+        f"{events.session_key(segment.app_id, segment.session_id)}\n{segment.first_turn}-{segment.last_turn}"
+    ),
     filters={"turn": lambda segment: segment.last_turn},
     asked_by=(),
 )
@@ -130,7 +115,7 @@ TOPICS = Collection(
     "topics",
     RememberedTopic,
     # Session ids hold no control characters, so no two topics share one.
-    key=lambda topic: f"{session_key(topic.app_id, topic.session_id)}\n{topic.topic_id}",
+    key=lambda topic: f"{events.session_key(topic.app_id, topic.session_id)}\n{topic.topic_id}",
     filters={"source_offset": lambda topic: topic.source.offset},
     without=("similarity",),
     text=lambda topic: topic_text(topic.title, topic.summary),
@@ -138,7 +123,7 @@ TOPICS = Collection(
 )
 EPISODES = Collection(
     "episodes",
-    EpisodeCompressed,
+    events.EpisodeCompressed,
     filters={"turn": lambda episode: episode.first_turn},
     without=("embedding",),
     text=lambda episode: episode.summary,  # where none of its turns is at hand
@@ -148,7 +133,7 @@ EPISODES = Collection(
 )
 FACTS = Collection(
     "facts",
-    FactChanged,
+    events.FactChanged,
     filters={"importance_permille": lambda fact: permille(fact.importance)},
     without=("history",),  # earlier values have points of their own
     missing={"cause": "stored"},
@@ -156,7 +141,7 @@ FACTS = Collection(
 )
 USERS = Collection(
     "users",
-    UserMemoryChanged,
+    events.UserMemoryChanged,
     filters={"event_time_ms": lambda user: milliseconds(user.timestamp)},
     without=("session_id",),
     erased_by=("user_id", "app_id"),
@@ -164,7 +149,7 @@ USERS = Collection(
 )
 MEMORIES = Collection(
     "memories",
-    AppMemoryChanged,
+    events.AppMemoryChanged,
     filters={
         "owner_key": point_key,
         "app_id": lambda memory: memory.app_id,
@@ -178,44 +163,44 @@ MEMORIES = Collection(
     dated=lambda memory: memory.created_at,
     erased_by=("owner_key",),
 )
-SPACES = Collection("spaces", AppMemoriesChanged, filters={"user_id": owner_of}, without=("session_id",))
+SPACES = Collection("spaces", events.AppMemoriesChanged, filters={"user_id": owner_of}, without=("session_id",))
 
 
-def item_of(event: ProjectItemChanged) -> ProjectItem | None:
+def item_of(event: events.ProjectItemChanged) -> events.ProjectItem | None:
     """What is there; None if it went."""
-    found: ProjectItem | None = getattr(event, event.kind)
+    found: events.ProjectItem | None = getattr(event, event.kind)
     return found if event.active else None
 
 
-def item_text(event: ProjectItemChanged) -> str:
+def item_text(event: events.ProjectItemChanged) -> str:
     """What an item is embedded by; nothing of one that went, or that only filters find."""
     item = item_of(event)
     return rendered(item) if isinstance(item, Findable) else ""
 
 
-def _item_words(event: ProjectItemChanged) -> str:
+def _item_words(event: events.ProjectItemChanged) -> str:
     item = item_of(event)
     return searched_text(item) if isinstance(item, Findable) else ""
 
 
-def _item_day(event: ProjectItemChanged) -> datetime | None:
+def _item_day(event: events.ProjectItemChanged) -> datetime | None:
     """Of which it speaks."""
     item = item_of(event)
     if not isinstance(item, Findable):
         return None
-    return item.valid_from if isinstance(item, ProjectMemory) else item.started_at
+    return item.valid_from if isinstance(item, events.ProjectMemory) else item.started_at
 
 
-def _importance(event: ProjectItemChanged) -> PayloadValue:
+def _importance(event: events.ProjectItemChanged) -> PayloadValue:
     match item_of(event):
-        case ProjectMemory(importance=ratio) | ProjectEpisode(significance=ratio):
+        case events.ProjectMemory(importance=ratio) | events.ProjectEpisode(significance=ratio):
             return permille(ratio)
     return None
 
 
 PROJECT_ITEMS = Collection(
     "project_items",
-    ProjectItemChanged,
+    events.ProjectItemChanged,
     filters={
         "owner_key": entity_key,
         "active": lambda event: int(item_of(event) is not None),
@@ -237,7 +222,7 @@ PROJECT_PARTS = replace(PROJECT_ITEMS, name="projects", text=None, words=None, d
 """Items that only filters find; beside them …"""
 PROJECTS = Collection(
     "projects",
-    ProjectChanged,
+    events.ProjectChanged,
     filters={"owner_key": lambda _: PROJECT_STATS},
     without=("session_id", "user_id"),
 )

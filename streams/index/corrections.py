@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from models.events import DeadLetter, SessionName
 from models.session.turn_numbers import PlacedCorrection, PlacedTurn, unknown_turn
-from streams.index.collections import CORRECTIONS, TURNS, RememberedTurn, turn_key
+from streams.index.collections import CORRECTIONS, TURNS, turn_key
 from streams.index.turn_traits import turn_point
 from streams.ports import Embedder, VectorStore
 
@@ -64,17 +64,14 @@ class TurnCorrections:
             for key, turn in said.items()
             if key in known and (turn.event_offset or -1) < known[key].event_offset
         ]
-        await self._write(wrong)
+        if wrong:
+            vectors = await asyncio.to_thread(self._embedder.embed, [turn.content for turn in wrong])
+            points = [turn_point(turn, turn.event_offset, vector) for turn, vector in zip(wrong, vectors, strict=True)]
+            await self._store.upsert(TURNS.name, points)
         missing = [each for each in corrections if settled and turn_key(*each.name) not in said]
         for session, turn in {each.name for each in missing}:
             await self._store.delete(CORRECTIONS.name, where={**session._asdict(), "turn": turn})
         return [unknown_turn(each) for each in missing if await self._is_unknown(*each.name)]
-
-    async def _write(self, turns: Sequence[RememberedTurn]) -> None:
-        if turns:
-            vectors = await asyncio.to_thread(self._embedder.embed, [turn.content for turn in turns])
-            points = [turn_point(turn, turn.event_offset, vector) for turn, vector in zip(turns, vectors, strict=True)]
-            await self._store.upsert(TURNS.name, points)
 
     async def _is_unknown(self, session: SessionName, turn: int) -> bool:
         """Whether the store never had a turn that it has not: it gives up those far below a session's newest."""

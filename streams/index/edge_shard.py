@@ -15,41 +15,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+import qdrant_edge as engine
 import structlog
-from qdrant_edge import (
-    CountRequest,
-    Direction,
-    Distance,
-    EdgeConfig,
-    EdgeOptimizersConfig,
-    EdgeShard,
-    EdgeSparseVectorParams,
-    EdgeVectorParams,
-    FieldCondition,
-    Filter,
-    HasIdCondition,
-    HnswIndexConfig,
-    IdfParams,
-    IsNullCondition,
-    MatchAny,
-    MatchValue,
-    Modifier,
-    OrderBy,
-    PayloadSchemaType,
-    RangeDateTime,
-    RangeFloat,
-    ScrollRequest,
-    SearchParams,
-    SearchRequest,
-    UpdateOperation,
-)
-from qdrant_edge import Point as EdgePoint
-from qdrant_edge import Query as EdgeQuery
-from qdrant_edge import SparseVector as EdgeSparseVector
 
 from models.errors import StoreUnavailable
 from models.retrieval.lexical import SparseVector
@@ -57,9 +27,6 @@ from streams.index import points as rules
 from streams.index.held_points import HeldPoints
 from streams.index.qdrant import Fields, Payload
 from streams.ports import Point, Query, SearchHit, Where
-
-if TYPE_CHECKING:
-    from qdrant_edge import PointId, Record  # stand in the stub
 
 log = structlog.get_logger(__name__)
 
@@ -74,15 +41,15 @@ _MIB = 1024 * 1024
 SPARE_BYTES = 64 * _MIB
 """Free space below which nothing is written: more than a batch and the engine's own merging take."""
 _TERMS = rules.Terms(
-    FieldCondition,
-    Filter,
-    RangeFloat,
-    RangeDateTime,
-    MatchValue,
-    MatchAny,
-    IsNullCondition,
-    lambda ids: HasIdCondition(set(ids)),
-    EdgeSparseVector,
+    engine.FieldCondition,
+    engine.Filter,
+    engine.RangeFloat,
+    engine.RangeDateTime,
+    engine.MatchValue,
+    engine.MatchAny,
+    engine.IsNullCondition,
+    lambda ids: engine.HasIdCondition(set(ids)),
+    engine.SparseVector,
 )
 
 
@@ -96,19 +63,19 @@ class EdgeInfo(rules.CollectionInfo, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, shard=next(name for name in _SHARD_FOLDERS if name != self.shard))
 
 
-def _config(info: rules.CollectionInfo) -> EdgeConfig:
-    words = {rules.LEXICAL: EdgeSparseVectorParams(modifier=Modifier.Idf)}
-    return EdgeConfig(
-        vectors=EdgeVectorParams(size=info.dim, distance=Distance.Cosine),
+def _config(info: rules.CollectionInfo) -> engine.EdgeConfig:
+    words = {rules.LEXICAL: engine.EdgeSparseVectorParams(modifier=engine.Modifier.Idf)}
+    return engine.EdgeConfig(
+        vectors=engine.EdgeVectorParams(size=info.dim, distance=engine.Distance.Cosine),
         sparse_vectors=words if info.lexical else None,
-        hnsw_config=HnswIndexConfig(m=0, ef_construct=4, full_scan_threshold=0),
-        optimizers=EdgeOptimizersConfig(indexing_threshold=0, default_segment_number=1),
+        hnsw_config=engine.HnswIndexConfig(m=0, ef_construct=4, full_scan_threshold=0),
+        optimizers=engine.EdgeOptimizersConfig(indexing_threshold=0, default_segment_number=1),
     )
 
 
-def _filter(where: Where) -> Filter | None:
+def _filter(where: Where) -> engine.Filter | None:
     """None without conditions: the engine then counts without looking at points."""
-    return Filter(must=_TERMS.conditions(where)) if where else None
+    return engine.Filter(must=_TERMS.conditions(where)) if where else None
 
 
 def _write_durably(file: Path, content: bytes) -> None:
@@ -139,16 +106,16 @@ def read_info(folder: Path) -> EdgeInfo | None:
         return None
 
 
-def _new_shard(folder: Path, info: EdgeInfo) -> EdgeShard:
+def _new_shard(folder: Path, info: EdgeInfo) -> engine.EdgeShard:
     """An empty shard where none counts yet."""
     require_room(folder)
     shutil.rmtree(folder / info.shard, ignore_errors=True)
     (folder / info.shard).mkdir(parents=True)
-    shard = EdgeShard.create(str(folder / info.shard), _config(info))
+    shard = engine.EdgeShard.create(str(folder / info.shard), _config(info))
     for field in rules.KEYWORD_FIELDS:
-        shard.update(UpdateOperation.create_field_index(field, PayloadSchemaType.Keyword))
+        shard.update(engine.UpdateOperation.create_field_index(field, engine.PayloadSchemaType.Keyword))
     for field in rules.INTEGER_FIELDS:
-        shard.update(UpdateOperation.create_field_index(field, PayloadSchemaType.Integer))
+        shard.update(engine.UpdateOperation.create_field_index(field, engine.PayloadSchemaType.Integer))
     shard.flush()
     return shard
 
@@ -200,11 +167,11 @@ class EdgeCollection:
     in its log and its segments: measured, neither a flush nor its optimizer nor opening it again removes those bytes.
     """
 
-    def __init__(self, folder: Path, shard: EdgeShard, info: EdgeInfo) -> None:
+    def __init__(self, folder: Path, shard: engine.EdgeShard, info: EdgeInfo) -> None:
         self._folder = folder
         self._shard = shard
-        self._anew: EdgeShard | None = None
-        self._keys: dict[PointId, str] = {}
+        self._anew: engine.EdgeShard | None = None
+        self._keys: dict[engine.PointId, str] = {}
         self._held = HeldPoints(info.dim)
         self.info = info
 
@@ -213,7 +180,7 @@ class EdgeCollection:
         """Open what stands in `folder`, replaying its write-ahead log."""
         _remove_other(folder, info)
         require_room(folder)  # the log is replayed into the files
-        shard = EdgeShard.load(str(folder / info.shard))
+        shard = engine.EdgeShard.load(str(folder / info.shard))
         shard.optimize()  # gives the space of deleted points back; 0.6 s after deleting 20,000 of 40,000
         give_back(folder.resolve())
         return cls(folder, shard, info)
@@ -229,9 +196,10 @@ class EdgeCollection:
     def upsert(self, points: Sequence[Point]) -> None:
         """Write checked points into the log and memory; durable after `flush`."""
         batch = [
-            EdgePoint(rules.point_id(point.key), _TERMS.vectors(point), rules.stored_payload(point)) for point in points
+            engine.Point(rules.point_id(point.key), _TERMS.vectors(point), rules.stored_payload(point))
+            for point in points
         ]
-        self._update(UpdateOperation.upsert_points(batch))
+        self._update(engine.UpdateOperation.upsert_points(batch))
         self._held.written(points)
 
     @property
@@ -258,11 +226,13 @@ class EdgeCollection:
             return held.nearest(query, where, top_k, fields)
         within, params, using = _filter(where), None, None
         if isinstance(query, SparseVector):
-            params, using = SearchParams(idf=IdfParams(corpus=within)), rules.LEXICAL
-        nearest = EdgeQuery.Nearest(_TERMS.vector(query), using=using)
+            params, using = engine.SearchParams(idf=engine.IdfParams(corpus=within)), rules.LEXICAL
+        nearest = engine.Query.Nearest(_TERMS.vector(query), using=using)
         # No payload at all where the key is enough.
         payload = False if fields is not None and not fields else rules.selected(fields)
-        found = self._shard.search(SearchRequest(nearest, top_k, filter=within, params=params, with_payload=payload))
+        found = self._shard.search(
+            engine.SearchRequest(nearest, top_k, filter=within, params=params, with_payload=payload)
+        )
         if not found or found[0].payload is not None:
             return [rules.hit(point.payload or {}, point.score) for point in found]
         ids = [point.id for point in found]
@@ -272,7 +242,7 @@ class EdgeCollection:
             keys = self._found_keys(ids)
         return [SearchHit(key, point.score, {}) for key, point in zip(keys, found, strict=True)]
 
-    def _found_keys(self, ids: Sequence[PointId]) -> list[str]:
+    def _found_keys(self, ids: Sequence[engine.PointId]) -> list[str]:
         """Keys of points, read where they are not remembered."""
         unknown = [each for each in ids if each not in self._keys]
         if len(self._keys) + len(unknown) > _REMEMBERED_KEYS:
@@ -284,13 +254,15 @@ class EdgeCollection:
 
     def scrolled(self, where: Where, limit: int, by: str) -> list[Payload]:
         """Payloads of the matching points; with the highest `by` first, if that is given."""
-        within, order = _filter(where), OrderBy(by, Direction.Desc) if by else None
-        records, _ = self._shard.scroll(ScrollRequest(limit=limit, filter=within, with_payload=True, order_by=order))
+        within, order = _filter(where), engine.OrderBy(by, engine.Direction.Desc) if by else None
+        records, _ = self._shard.scroll(
+            engine.ScrollRequest(limit=limit, filter=within, with_payload=True, order_by=order)
+        )
         return [record.payload or {} for record in records]
 
     def count(self, where: Where) -> int:
         """Count exactly."""
-        return int(self._shard.count(CountRequest(exact=True, filter=_filter(where))))
+        return int(self._shard.count(engine.CountRequest(exact=True, filter=_filter(where))))
 
     def rename(self, keys: Mapping[str, str]) -> None:
         """Write points under new keys; durable after `flush`, and then the old ones may go."""
@@ -298,22 +270,24 @@ class EdgeCollection:
         old = {rules.point_id(key): rules.point_id(new) for key, new in keys.items()}
         read = self._shard.retrieve([*old], with_payload=True, with_vector=True)
         batch = [
-            EdgePoint(old[str(each.id)], each.vector or [], rules.renamed(each.payload or {}, keys)) for each in read
+            engine.Point(old[str(each.id)], each.vector or [], rules.renamed(each.payload or {}, keys)) for each in read
         ]
         if batch:
-            self._update(UpdateOperation.upsert_points(batch))
+            self._update(engine.UpdateOperation.upsert_points(batch))
 
     def delete_keys(self, keys: Iterable[str]) -> None:
         """Delete points by their keys; durable after `flush`."""
         self._held.deleted({})
-        self._update(UpdateOperation.delete_points([rules.point_id(key) for key in keys]))
+        self._update(engine.UpdateOperation.delete_points([rules.point_id(key) for key in keys]))
 
     def delete(self, where: Where, below: tuple[str, int] | None) -> None:
         """Delete what matches; durable after `flush`."""
         self._held.deleted(where)
-        self._update(UpdateOperation.delete_points_by_filter(Filter(must=_TERMS.conditions(where, below))))
+        self._update(
+            engine.UpdateOperation.delete_points_by_filter(engine.Filter(must=_TERMS.conditions(where, below)))
+        )
 
-    def _update(self, operation: UpdateOperation) -> None:
+    def _update(self, operation: engine.UpdateOperation) -> None:
         """Carry out, also in the shard that is being written anew: its pages may be copied already."""
         require_room(self._folder)
         for shard in filter(None, (self._shard, self._anew)):
@@ -329,9 +303,9 @@ class EdgeCollection:
         return [record.payload or {} for record in records], following
 
     def _page(
-        self, after: str, limit: int, *, vectors: bool | list[str], within: Filter | None = None
-    ) -> tuple[list[Record], str]:
-        request = ScrollRequest(
+        self, after: str, limit: int, *, vectors: bool | list[str], within: engine.Filter | None = None
+    ) -> tuple[list[engine.Record], str]:
+        request = engine.ScrollRequest(
             offset=after or None, limit=limit, filter=within, with_payload=True, with_vector=vectors
         )
         records, following = self._shard.scroll(request)
@@ -348,9 +322,9 @@ class EdgeCollection:
         """Copy the points from the one named `after` on; gives where the next page begins, empty at the end."""
         require_room(self._folder)
         records, following = self._page(after, limit, vectors=True)
-        batch = [EdgePoint(record.id, record.vector or [], record.payload) for record in records]
+        batch = [engine.Point(record.id, record.vector or [], record.payload) for record in records]
         if batch and self._anew is not None:
-            self._anew.update(UpdateOperation.upsert_points(batch))
+            self._anew.update(engine.UpdateOperation.upsert_points(batch))
         return following
 
     def finish_anew(self) -> None:

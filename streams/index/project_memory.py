@@ -31,15 +31,7 @@ from models.policy.project import ProjectPolicy
 from models.project.view import ProjectView
 from models.retrieval.lexical import terms
 from models.retrieval.relevance import FoundKind, RetrievalQuery, RetrievedItem
-from streams.index.collections import (
-    EMBEDDED,
-    PROJECT_ITEMS,
-    PROJECT_PARTS,
-    PROJECT_STATS,
-    PROJECTS,
-    item_of,
-    item_text,
-)
+from streams.index import collections as index
 from streams.index.hybrid_search import HybridSearch
 from streams.ports import Condition, Embedder, PayloadValue, Vectors, VectorStore
 
@@ -104,29 +96,29 @@ class ProjectMemories:
     async def add_items(self, events: Sequence[tuple[ProjectItemChanged, int]]) -> None:
         """Index the last event of each slot; durable on return, and repeating it changes nothing."""
         items = [(_unnamed(event), offset) for event, offset in events]
-        if found := [each for each in items if each[0].kind in EMBEDDED]:
-            rows = await self._vectors.of([item_text(event) for event, _ in found])
-            await PROJECT_ITEMS.write(self._store, found, rows)
-        rest = [each for each in items if each[0].kind not in EMBEDDED]
-        await PROJECT_PARTS.write(self._store, rest, [self._vectors.blank] * len(rest))
+        if found := [each for each in items if each[0].kind in index.EMBEDDED]:
+            rows = await self._vectors.of([index.item_text(event) for event, _ in found])
+            await index.PROJECT_ITEMS.write(self._store, found, rows)
+        rest = [each for each in items if each[0].kind not in index.EMBEDDED]
+        await index.PROJECT_PARTS.write(self._store, rest, [self._vectors.blank] * len(rest))
 
     async def add_stats(self, events: Sequence[tuple[ProjectChanged, int]]) -> None:
         """Note how far projects are. Call it after their items: who waits for it will read them."""
-        await PROJECTS.write(self._store, events, [self._vectors.blank] * len(events))
+        await index.PROJECTS.write(self._store, events, [self._vectors.blank] * len(events))
 
     # --- reading
 
     async def stats(self, app_id: str, project_id: str) -> ProjectChanged | None:
         """As last indexed; None for a project that nothing happened to."""
         key = project_key(app_id, project_id)
-        return (await PROJECTS.read(self._store, [key], {"app_id": app_id})).get(key)
+        return (await index.PROJECTS.read(self._store, [key], {"app_id": app_id})).get(key)
 
     async def projects(self, app_id: str | None, limit: int) -> list[ProjectChanged]:
         """Standings of an app's projects, or of all that may be read, the latest written first."""
-        where: dict[str, Condition] = {"owner_key": PROJECT_STATS}
+        where: dict[str, Condition] = {"owner_key": index.PROJECT_STATS}
         if app_id is not None:
             where["app_id"] = app_id
-        return await PROJECTS.latest(self._store, where, limit)
+        return await index.PROJECTS.latest(self._store, where, limit)
 
     async def view(self, app_id: str, project_id: str) -> ProjectView | None:
         """Everything of a project, as of its standing in the store; None for one that nothing happened to."""
@@ -159,9 +151,9 @@ class ProjectMemories:
         hits_only = structs.replace(query, related_depth=0)
         looked_at = max(top_k, _FEWEST_CANDIDATES)
         while True:
-            best = dict(await self._search.keys(PROJECT_ITEMS.name, text, where, looked_at))
+            best = dict(await self._search.keys(index.PROJECT_ITEMS.name, text, where, looked_at))
             if around:
-                for key, score in await self._search.keys(PROJECT_ITEMS.name, around, where, looked_at):
+                for key, score in await self._search.keys(index.PROJECT_ITEMS.name, around, where, looked_at):
                     if key in best:
                         best[key] += retrieval.context_weight * score
             places = ((_slot_of_key(key), score) for key, score in best.items())
@@ -213,7 +205,7 @@ class ProjectMemories:
         of_project: dict[str, Condition] = {"owner_key": key, **where}
         payloads = [
             payload
-            for collection in (PROJECT_ITEMS, PROJECT_PARTS)
+            for collection in (index.PROJECT_ITEMS, index.PROJECT_PARTS)
             for payload in await self._changed(collection.name, of_project, after)
         ]
         return await asyncio.to_thread(_in_order, payloads)
@@ -259,7 +251,7 @@ class _RecentVectors:
 
 
 def _in_order(payloads: Iterable[dict[str, PayloadValue]]) -> list[ProjectItemChanged]:
-    events = ((int(payload["event_offset"] or 0), PROJECT_ITEMS.event_of(payload)) for payload in payloads)
+    events = ((int(payload["event_offset"] or 0), index.PROJECT_ITEMS.event_of(payload)) for payload in payloads)
     return [event for _, event in sorted(events, key=lambda each: (each[1].revision, each[0]))]
 
 
@@ -270,7 +262,7 @@ def _apply(view: ProjectView, events: Iterable[ProjectItemChanged]) -> None:
 
 def _unnamed(event: ProjectItemChanged) -> ProjectItemChanged:
     """What went is kept without names; the id of a conversation is that of a session."""
-    if item_of(event) is not None:
+    if index.item_of(event) is not None:
         return event
     item_id = "" if event.kind == "conversation" else event.item_id
     return structs.replace(event, session_id="", user_id="", item_id=item_id)

@@ -209,11 +209,7 @@ def start_telemetry(settings: TelemetrySettings, role: str) -> None:
         ConfigurationError: Traces are wanted and the extra `otel` is not installed.
     """
     metrics.configure(settings)
-    tracing.start(settings, role, counted=_count_spans)
-
-
-def _count_spans(spans: int, result: str) -> None:
-    metrics.counter("trace_spans_total", result=result).inc(spans)
+    tracing.start(settings, role, counted=lambda spans, of: metrics.counter("trace_spans_total", result=of).inc(spans))
 
 
 @contextmanager

@@ -26,18 +26,8 @@ from msgspec.structs import replace
 
 from models.entities import REGISTRY
 from models.errors import StoreUnavailable
-from models.events import DeadLetter, Position, SessionErased, SessionName, TopicChanged, Turn, TurnCorrected
+from models.events import DeadLetter, Position, SessionErased, SessionName, TopicChanged, Turn, TurnCorrected, topics
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
-from models.events.topics import (
-    CONVERSATION_TOPICS,
-    DEAD_LETTERS,
-    ERASURES,
-    FACTS,
-    NUMBERED,
-    TURNS,
-    USER_EPISODES,
-    Topic,
-)
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from models.session.turn_numbers import PlacedCorrection
@@ -61,14 +51,14 @@ from streams.inference.intake import decode, numbered_arrivals, topic_text, weig
 from streams.kafka.producer import ProducerOnDemand, Record
 from streams.masking.records import masker_of
 from streams.observe.telemetry import metrics, stage
-from streams.ports import Embedder, LocalStore, TurnScorer, Vectors, VectorStore
+from streams.ports import Embedder, LocalStore, TurnScorer, VectorStore
 from streams.roles.batch_role import HEARTBEAT_S, BatchRole
 from streams.roles.index_writes import LAST, RESTED_ON, RESTING, Ask, Write, asks_of, writes_of
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-_OF_USERS = frozenset({TURNS.name, NUMBERED.name, FACTS.name, USER_EPISODES.name})
+_OF_USERS = frozenset({topics.TURNS.name, topics.NUMBERED.name, topics.FACTS.name, topics.USER_EPISODES.name})
 _Answer = TypeVar("_Answer")
 _STORE_GONE = "the local vector store is gone"
 RETRY_S = 2.0
@@ -113,7 +103,7 @@ class IndexRole(BatchRole):
         self._erased: dict[tuple[SessionName, int], int] = {}
         keep_turns = policy.memory.stored_vectors
         self._memory = SessionVectorMemory(store, embedder, keep_turns=keep_turns)
-        erasing = Write(LAST, ERASURES, (VectorsErasureDue, VectorsErased), self._erase)
+        erasing = Write(LAST, topics.ERASURES, (VectorsErasureDue, VectorsErased), self._erase)
         self._sealer = sealer_of(settings)
         self._keys_erased = True
         """Whether points may be there whose key was erased: while this role was away none was removed."""
@@ -240,8 +230,8 @@ class IndexRole(BatchRole):
         """
         if self._mask is not None:
             batches = {tp: self._mask.records(self._topics_read[tp.topic], each) for tp, each in batches.items()}
-        arrivals = decode(self._of(TURNS, batches), self._without_masking).arrivals
-        if numbered := numbered_arrivals(self._of(NUMBERED, batches)):
+        arrivals = decode(self._of(topics.TURNS, batches), self._without_masking).arrivals
+        if numbered := numbered_arrivals(self._of(topics.NUMBERED, batches)):
             arrivals = sorted([*arrivals, *numbered], key=lambda each: (each.position.partition, each.position.offset))
         erased = self._forgotten(arrivals)
         said = [e for e in arrivals if not isinstance(e.event, Turn) or self._stays(e.event, e.position)]
@@ -254,11 +244,13 @@ class IndexRole(BatchRole):
             if isinstance(each.event, TurnCorrected) and self._stays(each.event, each.position)
         ]
         turns = [each.turn for each in first.kept]
-        known = self._of(CONVERSATION_TOPICS, batches)
-        changes = latest_of(CONVERSATION_TOPICS, known, TopicChanged, key=index.TOPICS.key)
+        known = self._of(topics.CONVERSATION_TOPICS, batches)
+        changes = latest_of(topics.CONVERSATION_TOPICS, known, TopicChanged, key=index.TOPICS.key)
         changes = [each for each in changes if self._stays(each[0], each[0].source)]
         texts = [turn.content for turn in turns]
-        vectors = await self._embedded(texts + [topic_text(event.title, event.summary) for event, _ in changes])
+        texts += [topic_text(event.title, event.summary) for event, _ in changes]
+        with stage("embed"):  # beside the loop: a model of some size, or one on a server, takes its time
+            vectors = await self._answered(partial(asyncio.to_thread, self._embedder.embed, texts))
         of_turns, of_topics = vectors[: len(turns)], vectors[len(turns) :]
         with stage("score"):
             risks = weighed(turns, of_turns, self._policy.risk, self._embedder, self._scorer)
@@ -278,7 +270,7 @@ class IndexRole(BatchRole):
 
     async def _tell(self, letters_of: Iterable[DeadLetter], what: str) -> None:
         """Write letters on the partition of their cause; a repeat has the same id."""
-        topic = DEAD_LETTERS.full_name(self.settings.topic_prefix)
+        topic = topics.DEAD_LETTERS.full_name(self.settings.topic_prefix)
         for partition, letters in groupby(sorted(letters_of, key=_partition_of), key=_partition_of):
             records = [Record(letter.key, encode(letter), headers_for(letter), partition) for letter in letters]
             await self.fence()
@@ -325,12 +317,12 @@ class IndexRole(BatchRole):
 
     async def _answer(self, answers: Sequence[tuple[str, list[ErasedStore]]]) -> None:
         """Write what was removed for requests."""
-        topic = ERASURES.full_name(self.settings.topic_prefix)
+        topic = topics.ERASURES.full_name(self.settings.topic_prefix)
         now = datetime.now(UTC)
         events = [VectorsErased(request_id=request, timestamp=now, stores=stores) for request, stores in answers]
         await self._producer.write(topic, b"", [recorded(event)._replace(partition=PLACE) for event in events])
 
-    def _of(self, topic: Topic, batches: Mapping[TP, list[ConsumerRecord]]) -> Iterable[ConsumerRecord]:
+    def _of(self, topic: topics.Topic, batches: Mapping[TP, list[ConsumerRecord]]) -> Iterable[ConsumerRecord]:
         name = topic.full_name(self.settings.topic_prefix)
         return chain.from_iterable(records for tp, records in batches.items() if tp.topic == name)
 
@@ -347,11 +339,6 @@ class IndexRole(BatchRole):
             self._anew.parent.mkdir(parents=True, exist_ok=True)
             self._anew.touch()
             raise StoreUnavailable(f"{_STORE_GONE}: started again, the role indexes anew what the logs have")
-
-    async def _embedded(self, texts: Sequence[str]) -> Vectors:
-        """Embeddings, made beside the loop: a model of some size, or one on a server, takes its time."""
-        with stage("embed"):
-            return await self._answered(partial(asyncio.to_thread, self._embedder.embed, texts))
 
     async def _answered(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
         """Ask store or embedder, again and again while it does not answer."""

@@ -12,17 +12,8 @@ from typing import Any, NamedTuple
 
 from aiokafka.structs import ConsumerRecord
 
+from models import events
 from models.entities import TOPIC_OF
-from models.events import (
-    AppMemoriesChanged,
-    AppMemoryChanged,
-    EpisodeCompressed,
-    FactChanged,
-    ProjectChanged,
-    ProjectItemChanged,
-    SegmentCompacted,
-    UserMemoryChanged,
-)
 from models.events.topics import COMPACTIONS, FACTS, MEMORIES, PROJECTS, USER_EPISODES, Topic
 from models.policy import Policy
 from streams.index.app_memory import AppMemoryIndex
@@ -56,14 +47,20 @@ def writes_of(store: VectorStore, embedder: Embedder, policy: Policy) -> tuple[W
     users, apps = UserMemory(store, embedder), AppMemoryIndex(store, embedder)
     projects = ProjectMemories(store, embedder, policy.projects)
     return (
-        Write(RESTED_ON, COMPACTIONS, (SegmentCompacted,), partial(SEGMENTS.note, store, embedder.dim), SEGMENTS.key),
-        Write(RESTED_ON, USER_EPISODES, (EpisodeCompressed,), users.add_episodes),
-        Write(RESTED_ON, FACTS, (FactChanged,), users.add_facts),
-        Write(RESTED_ON, MEMORIES, (AppMemoryChanged,), apps.add_changes),
-        Write(RESTED_ON, PROJECTS, (ProjectItemChanged,), projects.add_items),
-        Write(RESTING, FACTS, (UserMemoryChanged,), users.add_stats),
-        Write(RESTING, MEMORIES, (AppMemoriesChanged,), apps.add_stats),
-        Write(RESTING, PROJECTS, (ProjectChanged,), projects.add_stats),
+        Write(
+            RESTED_ON,
+            COMPACTIONS,
+            (events.SegmentCompacted,),
+            partial(SEGMENTS.note, store, embedder.dim),
+            SEGMENTS.key,
+        ),
+        Write(RESTED_ON, USER_EPISODES, (events.EpisodeCompressed,), users.add_episodes),
+        Write(RESTED_ON, FACTS, (events.FactChanged,), users.add_facts),
+        Write(RESTED_ON, MEMORIES, (events.AppMemoryChanged,), apps.add_changes),
+        Write(RESTED_ON, PROJECTS, (events.ProjectItemChanged,), projects.add_items),
+        Write(RESTING, FACTS, (events.UserMemoryChanged,), users.add_stats),
+        Write(RESTING, MEMORIES, (events.AppMemoriesChanged,), apps.add_stats),
+        Write(RESTING, PROJECTS, (events.ProjectChanged,), projects.add_stats),
         *(
             Write(RESTED_ON, TOPIC_OF[event], (event,), partial(points.note, store, embedder.dim))
             for event, points in OF_EVENTS.items()

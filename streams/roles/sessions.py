@@ -68,15 +68,12 @@ class SessionsRole(FoldingRole[DecodedArrival, PartitionFold]):
         unbound = {number: names for number in partitions if (names := sessions_v1.unbound(self._entities(number)))}
         if not unbound:
             return
-        apps = await self._apps_of_profiles()
+        profiles = events_on(self.settings, PROFILES, ProfileUpdated)
+        apps = {each.session_id: each.app_id async for each in profiles}  # of the last one
         for number, names in unbound.items():
             changes = sessions_v1.bound(self._entities(number), names, apps)
             await self._table.write(number, folded_offset(self._entities(number)), changes)
             log.info("sessions_migrated", partition=number, sessions=len(names))
-
-    async def _apps_of_profiles(self) -> dict[str, str]:
-        """Session id → app of its last profile."""
-        return {each.session_id: each.app_id async for each in events_on(self.settings, PROFILES, ProfileUpdated)}
 
     def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[DecodedArrival]]:
         """Decoded, scored and embedded, all partitions together."""
@@ -93,27 +90,22 @@ class SessionsRole(FoldingRole[DecodedArrival, PartitionFold]):
 
     def count(self, number: int, folded: PartitionFolded) -> None:  # noqa: ARG002 - of whichever partition
         """Alerts that a trace leads to are told in the log."""
-        for event in folded.outputs:
-            if isinstance(event, AlertChanged):
-                self._log_alert(event)
+        for alert in folded.outputs:
+            if isinstance(alert, AlertChanged) and (trace := cause_of(alert, self.traces)) is not None:
+                log.info(
+                    "alert_changed",
+                    alert=alert.alert_id,
+                    cause=alert.cause,
+                    severity=alert.severity.value,
+                    partition=alert.source.partition,
+                    offset=alert.source.offset,
+                    trace_id=trace.trace_id,
+                )
 
     def show_partition(self, number: int) -> None:
         """Open sessions by mode."""
         for mode, sessions in self.folds[number].open_by_mode.items():
             metrics.gauge("open_sessions", mode=mode.value, partition=str(number)).set(sessions)
-
-    def _log_alert(self, alert: AlertChanged) -> None:
-        if (trace := cause_of(alert, self.traces)) is not None:
-            source = alert.source
-            log.info(
-                "alert_changed",
-                alert=alert.alert_id,
-                cause=alert.cause,
-                severity=alert.severity.value,
-                partition=source.partition,
-                offset=source.offset,
-                trace_id=trace.trace_id,
-            )
 
     def event_time(self, partition: int, last: ConsumerRecord) -> datetime:  # noqa: ARG002 - the fold knows it
         """The watermark: a turn that comes late is no lag."""

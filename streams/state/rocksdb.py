@@ -23,20 +23,9 @@ from pathlib import Path
 from threading import RLock
 
 import msgspec
+import rocksdict
 import structlog
 from msgspec import Struct
-from rocksdict import (
-    BlockBasedOptions,
-    BottommostLevelCompaction,
-    Cache,
-    CompactOptions,
-    DbClosedError,
-    DBCompressionType,
-    Options,
-    Rdict,
-    ReadOptions,
-    WriteBatch,
-)
 
 from models.errors import RecoveryFailed, StoreUnavailable
 from models.partition.log_fold import ERASED_PART, PARTITION_ENTITY
@@ -112,9 +101,9 @@ class _Unusable(Exception):  # noqa: N818 - it says what is so
     """The folder does not hold a table of ours."""
 
 
-def _opened(place: Path, options: Options, sealer: Sealer | None) -> RocksTable:
+def _opened(place: Path, options: rocksdict.Options, sealer: Sealer | None) -> RocksTable:
     try:
-        db = Rdict(str(place), options)
+        db = rocksdict.Rdict(str(place), options)
     except Exception as error:
         # rocksdict has no exceptions of its own: what went wrong stands in RocksDB's words alone.
         if any(words in str(error) for words in _LOCKED):
@@ -140,7 +129,7 @@ def _disk_full(place: Path, error: Exception) -> StoreUnavailable:
     )
 
 
-def _meta_of(db: Rdict) -> _Meta:
+def _meta_of(db: rocksdict.Rdict) -> _Meta:
     stored = db.get(_META)
     if stored is None:
         return _Meta(LAYOUT, TableProgress(), 0, 0)
@@ -150,18 +139,18 @@ def _meta_of(db: Rdict) -> _Meta:
     return meta
 
 
-def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
+def _options(cache_bytes: int, write_buffer_bytes: int) -> rocksdict.Options:
     """Small on purpose: there is one of these for each partition (hazards 14)."""
-    blocks = BlockBasedOptions()
-    blocks.set_block_cache(Cache(cache_bytes))
+    blocks = rocksdict.BlockBasedOptions()
+    blocks.set_block_cache(rocksdict.Cache(cache_bytes))
     blocks.set_cache_index_and_filter_blocks(True)
     blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
     blocks.set_bloom_filter(10, False)
     blocks.set_block_size(8 * 1024)
-    options = Options(raw_mode=True)
+    options = rocksdict.Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_block_based_table_factory(blocks)
-    options.set_compression_type(DBCompressionType.lz4())
+    options.set_compression_type(rocksdict.DBCompressionType.lz4())
     options.set_write_buffer_size(write_buffer_bytes)
     options.set_max_write_buffer_number(2)
     options.set_max_background_jobs(2)
@@ -177,7 +166,9 @@ class RocksTable:
     With a sealer, values are encrypted in the files.
     """
 
-    def __init__(self, db: Rdict, folder: Path, meta: _Meta, options: Options, sealer: Sealer | None = None) -> None:
+    def __init__(
+        self, db: rocksdict.Rdict, folder: Path, meta: _Meta, options: rocksdict.Options, sealer: Sealer | None = None
+    ) -> None:
         self.folder = folder
         self._db = db
         self._options = options
@@ -197,7 +188,7 @@ class RocksTable:
         self, parts: Mapping[bytes, bytes | None], *, offset: int, applied: int, tail: Tail | None, now_ms: int
     ) -> None:
         """See `PartitionTable`."""
-        batch = WriteBatch(raw_mode=True)
+        batch = rocksdict.WriteBatch(raw_mode=True)
         keys = [stored_key(key) for key in parts]
         with self._guarded():
             old_values: list[bytes | None] = self._db.get(keys) or []  # type: ignore[arg-type]  # its list is invariant
@@ -236,7 +227,7 @@ class RocksTable:
         """Open the table again: only then RocksDB writes its manifest and its log anew, which name deleted keys."""
         self._db.close()
         try:
-            self._db = Rdict(str(self.folder), self._options)
+            self._db = rocksdict.Rdict(str(self.folder), self._options)
         except Exception as error:
             if _is_full(error):
                 raise _disk_full(self.folder, error) from error
@@ -254,7 +245,7 @@ class RocksTable:
 
     def between(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Everything whose key begins with the prefix, in order; its last byte is not the highest there is."""
-        options = ReadOptions()
+        options = rocksdict.ReadOptions()
         options.set_iterate_upper_bound(prefix[:-1] + bytes([prefix[-1] + 1]))
         with self._guarded():
             place = self._db.iter(options)
@@ -282,7 +273,7 @@ class RocksTable:
         """Drop what turns out to be damaged: the next start rebuilds it. What the disk does not take is told."""
         try:
             yield
-        except (DbClosedError, StoreUnavailable):
+        except (rocksdict.DbClosedError, StoreUnavailable):
             raise
         except Exception as error:
             if _is_full(error):
@@ -309,10 +300,10 @@ class RocksTable:
         shutil.rmtree(self.folder)
 
 
-def _all_levels() -> CompactOptions:
+def _all_levels() -> rocksdict.CompactOptions:
     """The lowest too: files that were merged while somebody read may hold there what was deleted."""
-    options = CompactOptions()
-    options.set_bottommost_level_compaction(BottommostLevelCompaction.force())
+    options = rocksdict.CompactOptions()
+    options.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
     return options
 
 
@@ -342,7 +333,7 @@ def drop_outdated(parent: Path, max_age: timedelta, *, now_s: float) -> None:
 def _held(place: Path) -> bool:
     """Whether a process has it open, this one or another; damaged is not held."""
     try:
-        Rdict(str(place), Options(raw_mode=True)).close()
+        rocksdict.Rdict(str(place), rocksdict.Options(raw_mode=True)).close()
     except Exception as error:  # noqa: BLE001 - rocksdict has no exceptions of its own
         return "lock" in str(error).casefold()
     return False

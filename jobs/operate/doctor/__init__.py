@@ -18,32 +18,7 @@ from aiokafka.structs import ConsumerRecord
 from pydantic import BaseModel
 
 from jobs.cli import with_examples
-from jobs.operate.doctor.places import (
-    check_archive,
-    check_disk,
-    check_encryption,
-    check_iceberg,
-    check_lake,
-    check_locks,
-)
-from jobs.operate.doctor.scoring import (
-    check_embedder,
-    check_judge,
-    check_llm,
-    check_policy,
-    check_scorer,
-    check_vectors,
-)
-from jobs.operate.doctor.serving import (
-    check_access,
-    check_broker,
-    check_clock,
-    check_ports,
-    check_sinks,
-    check_tokens,
-    check_topics,
-    check_workers,
-)
+from jobs.operate.doctor import places, scoring, serving
 from jobs.operate.doctor.verdict import Check, Status, Verdict, fail, ok, verdicts, warn
 from jobs.shared.output import OutputFormat, OutputOption, Printer, progress_bar
 from models.errors import ConfigurationError
@@ -83,12 +58,12 @@ def standing(records: Mapping[int, list[ConsumerRecord]], policy: Policy) -> dic
 
 def verdict_of(found: Mapping[SessionName, set[int]], *, partitions: int) -> Verdict:
     """What is to be said of where sessions stand."""
-    torn = sorted(session for session, places in found.items() if len(places) > 1)
+    torn = sorted(session for session, held_by in found.items() if len(held_by) > 1)
     if torn:
         named = ", ".join(f"{each.session_id} of {each.app_id}" for each in torn[:_NAMED])
         return warn(f"{len(torn)} of {len(found)} sessions stand on two partitions and more: {named}", _ADVICE)
     choose, numbers = DefaultPartitioner(), list(range(partitions))
-    foreign = sum({choose(each.session_id.encode(), numbers, numbers)} != places for each, places in found.items())
+    foreign = sum({choose(each.session_id.encode(), numbers, numbers)} != held_by for each, held_by in found.items())
     return ok(
         f"{len(found)} sessions of the newest turns stand on one partition each; {foreign} by another partitioner"
     )
@@ -97,11 +72,11 @@ def verdict_of(found: Mapping[SessionName, set[int]], *, partitions: int) -> Ver
 async def _newest(settings: Settings) -> dict[int, list[ConsumerRecord]]:
     """The newest records of every partition."""
     topic = TURNS.full_name(settings.topic_prefix)
-    places = [TopicPartition(topic, number) for number in await require_topic(settings.kafka, topic)]
-    found: dict[int, list[ConsumerRecord]] = {place.partition: [] for place in places}
+    newest = [TopicPartition(topic, number) for number in await require_topic(settings.kafka, topic)]
+    found: dict[int, list[ConsumerRecord]] = {place.partition: [] for place in newest}
     async with consumer(settings.kafka) as client:
-        starts, ends = await client.beginning_offsets(places), await client.end_offsets(places)
-        extents = {each: Extent(max(starts[each], ends[each] - LOOKED_AT), ends[each]) for each in places}
+        starts, ends = await client.beginning_offsets(newest), await client.end_offsets(newest)
+        extents = {each: Extent(max(starts[each], ends[each] - LOOKED_AT), ends[each]) for each in newest}
         async for record in read_extents(client, extents):
             found[record.partition].append(record)
     return found
@@ -117,27 +92,27 @@ def check_settings(settings: Settings) -> Verdict:
 
 CHECKS = {
     "settings": Check(check_settings, "TurntideRestarting"),
-    "broker": Check(check_broker, "TurntideNotReady"),
-    "topics": Check(check_topics, "TurntideNotReady", rests_on="broker"),
+    "broker": Check(serving.check_broker, "TurntideNotReady"),
+    "topics": Check(serving.check_topics, "TurntideNotReady", rests_on="broker"),
     "partitioner": Check(check_partitioner, "TurntideSessionOnTwoPartitions", rests_on="topics"),
-    "clock": Check(check_clock, "TurntideDeadLetters", rests_on="broker"),
-    "disk": Check(check_disk, "TurntideArchiveBehind"),
-    "lake": Check(check_lake, "TurntideArchiveBehind"),
-    "archive": Check(check_archive, "TurntideArchiveNotSettled", rests_on="lake"),
-    "iceberg": Check(check_iceberg),
-    "locks": Check(check_locks, "TurntideArchiveBehind"),
-    "embedder": Check(check_embedder, "TurntideNotReady"),
-    "vectors": Check(check_vectors, "TurntideIndexBehind"),
-    "encryption": Check(check_encryption, "TurntideRestarting"),
-    "ports": Check(check_ports),
-    "access": Check(check_access, "TurntideRestarting"),
-    "tokens": Check(check_tokens, "TurntideHttpErrors"),
-    "workers": Check(check_workers, "TurntideRoleAway", rests_on="broker"),
-    "policy": Check(check_policy, "TurntideRestarting"),
-    "scorer": Check(check_scorer, "TurntideRestarting", rests_on="embedder"),
-    "judge": Check(check_judge, "TurntideJudgeFailing"),
-    "llm": Check(check_llm, "TurntideLlmFailing"),
-    "sinks": Check(check_sinks, "TurntideSinkFailing"),
+    "clock": Check(serving.check_clock, "TurntideDeadLetters", rests_on="broker"),
+    "disk": Check(places.check_disk, "TurntideArchiveBehind"),
+    "lake": Check(places.check_lake, "TurntideArchiveBehind"),
+    "archive": Check(places.check_archive, "TurntideArchiveNotSettled", rests_on="lake"),
+    "iceberg": Check(places.check_iceberg),
+    "locks": Check(places.check_locks, "TurntideArchiveBehind"),
+    "embedder": Check(scoring.check_embedder, "TurntideNotReady"),
+    "vectors": Check(scoring.check_vectors, "TurntideIndexBehind"),
+    "encryption": Check(places.check_encryption, "TurntideRestarting"),
+    "ports": Check(serving.check_ports),
+    "access": Check(serving.check_access, "TurntideRestarting"),
+    "tokens": Check(serving.check_tokens, "TurntideHttpErrors"),
+    "workers": Check(serving.check_workers, "TurntideRoleAway", rests_on="broker"),
+    "policy": Check(scoring.check_policy, "TurntideRestarting"),
+    "scorer": Check(scoring.check_scorer, "TurntideRestarting", rests_on="embedder"),
+    "judge": Check(scoring.check_judge, "TurntideJudgeFailing"),
+    "llm": Check(scoring.check_llm, "TurntideLlmFailing"),
+    "sinks": Check(serving.check_sinks, "TurntideSinkFailing"),
 }
 """Every check by name, in the order they are printed."""
 

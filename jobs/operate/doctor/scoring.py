@@ -160,10 +160,10 @@ def check_vectors(settings: Settings) -> Verdict:
         place = "the Qdrant server"
     else:
         found, place = _in_folder(settings), str(settings.data_dir / "vectors")
-    served = {name: info for name, info in found.items() if _is_served(name, settings.vectors.generation)}
-    for name, info in served.items():
-        if name.startswith("reindex-"):
-            continue
+    ending = f"-{generation}" if (generation := settings.vectors.generation) else ""
+    served = {name: info for name, info in found.items() if (name.endswith(ending) if ending else "-" not in name)}
+    holding = {name: info for name, info in served.items() if not name.startswith("reindex-")}
+    for name, info in holding.items():
         if info.embedder != embedder or dim not in (None, info.dim):
             offered = embedder if dim is None else f"{embedder} with {dim} dimensions"
             return fail(
@@ -171,8 +171,7 @@ def check_vectors(settings: Settings) -> Verdict:
                 f"dimensions; the settings name {offered}",
                 _ANOTHER_EMBEDDER,
             )
-    without_words = [name for name, info in served.items() if not info.lexical and not name.startswith("reindex-")]
-    if without_words:
+    if without_words := [name for name, info in holding.items() if not info.lexical]:
         return warn(
             f"made before lexical search existed: {', '.join(without_words)}",
             "`turntide ops reindex` makes them anew from themselves",
@@ -189,10 +188,6 @@ def _configured(settings: Settings) -> tuple[str, int | None]:
 
     embedder = local_embedder(vectors.embedder)
     return embedder.name, embedder.dim
-
-
-def _is_served(name: str, generation: str) -> bool:
-    return name.endswith(f"-{generation}") if generation else "-" not in name
 
 
 def _in_folder(settings: Settings) -> Mapping[str, CollectionInfo]:

@@ -131,7 +131,13 @@ def verdicts(
             found[name] = verdict
             del under_way[name]
         done(len(found), len(checks))
-    return {name: _rendered_once(found, checks[name].rests_on, found[name]) for name in checks}
+    failing = {name for name, verdict in found.items() if verdict.status is Status.FAIL}
+    return {
+        name: warn(f"not checked: {check.rests_on} fails", f"correct `{check.rests_on}` first")
+        if failing.issuperset((name, check.rests_on))
+        else found[name]
+        for name, check in checks.items()
+    }
 
 
 def _given_up(under_way: Mapping[str, _Watched], within_s: float) -> list[tuple[str, Verdict]]:
@@ -156,12 +162,6 @@ _CLOSED = (
     "run this as the user that runs the workers; if you are, give it the folder (chown, chmod u+rwx), or set "
     "TURNTIDE_DATA_DIR to another place"
 )
-
-
-def _rendered_once(found: Mapping[str, Verdict], other: str, verdict: Verdict) -> Verdict:
-    if verdict.status is Status.FAIL and other in found and found[other].status is Status.FAIL:
-        return warn(f"not checked: {other} fails", f"correct `{other}` first")
-    return verdict
 
 
 def guarded(check: Callable[[Settings], Verdict], settings: Settings) -> Verdict:

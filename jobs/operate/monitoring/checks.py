@@ -5,17 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from jobs.operate.monitoring import expressions
 from jobs.operate.monitoring.boards import MonitoringBoard, Panel
-from jobs.operate.monitoring.expressions import (
-    METRIC_NAMED,
-    SERIES,
-    Labels,
-    WrongExpression,
-    asked,
-    labels_of,
-    names_of,
-    values_asked,
-)
 from jobs.operate.monitoring.rules import (
     FIRST_COMMANDS,
     HEADINGS,
@@ -64,24 +55,24 @@ def findings(rules: MonitoringRules, boards: Sequence[MonitoringBoard], director
     found += [
         CheckFinding(each.name, "no panel shows it: add one to boards.toml")
         for each in METRICS
-        if not shown & set(names_of(each))
+        if not shown & set(expressions.names_of(each))
     ]
     return found + _left_over(rules, directory)
 
 
-def _recorded(rules: MonitoringRules, found: list[CheckFinding]) -> dict[str, Labels]:
+def _recorded(rules: MonitoringRules, found: list[CheckFinding]) -> dict[str, expressions.Labels]:
     """Every series there is; rules record from one another in the order of the file."""
-    known = dict(SERIES)
+    known = dict(expressions.SERIES)
     for name, expression in rules.recorded.items():
         try:
-            known[name] = labels_of(expression, known)
-        except WrongExpression as error:
+            known[name] = expressions.labels_of(expression, known)
+        except expressions.WrongExpression as error:
             found.append(CheckFinding(f"recorded: {name}", str(error)))
             known[name] = frozenset()
     return known
 
 
-def _of_alert(alert: AlertRule, known: Mapping[str, Labels]) -> Iterator[str]:
+def _of_alert(alert: AlertRule, known: Mapping[str, expressions.Labels]) -> Iterator[str]:
     if not alert.name.startswith("Turntide"):
         yield "its name does not begin with Turntide"
     if alert.labels.get("severity") not in SEVERITIES:
@@ -92,8 +83,8 @@ def _of_alert(alert: AlertRule, known: Mapping[str, Labels]) -> Iterator[str]:
         if not alert.annotations.get(name):
             yield f"the annotation {name} is missing"
     try:
-        labels = labels_of(alert.expression, known)
-    except WrongExpression as error:
+        labels = expressions.labels_of(alert.expression, known)
+    except expressions.WrongExpression as error:
         yield str(error)
         return
     named = {label for text in alert.annotations.values() for label in _TEMPLATE_LABEL.findall(text)}
@@ -104,8 +95,8 @@ def _of_alert(alert: AlertRule, known: Mapping[str, Labels]) -> Iterator[str]:
 
 def _undocumented(expression: str) -> Iterator[str]:
     """Values of labels that the catalogue does not speak of: a series by such a one may never come to be."""
-    for name, label, value in values_asked(expression):
-        metric = METRIC_NAMED.get(name)
+    for name, label, value in expressions.values_asked(expression):
+        metric = expressions.METRIC_NAMED.get(name)
         if metric is None or label not in metric.labels or label in _OPEN_LABELS:
             continue
         if not re.search(rf"\b{value}\b", f"{metric.help} {metric.what_to_do}"):
@@ -127,11 +118,11 @@ def _of_runbook(alert: AlertRule, directory: Path) -> Iterator[str]:
         yield f"must name {FIRST_COMMANDS} first commands in a block of sh"
 
 
-def _of_panel(panel: Panel, known: Mapping[str, Labels], rules: MonitoringRules) -> Iterator[str]:
+def _of_panel(panel: Panel, known: Mapping[str, expressions.Labels], rules: MonitoringRules) -> Iterator[str]:
     for query in panel.queries:
         try:
-            labels = labels_of(query.expression, known)
-        except WrongExpression as error:
+            labels = expressions.labels_of(query.expression, known)
+        except expressions.WrongExpression as error:
             yield str(error)
             continue
         if missing := set(_LEGEND_LABEL.findall(query.legend)) - labels:
@@ -159,8 +150,8 @@ def _series_of(panel: Panel, rules: MonitoringRules) -> set[str]:
 def _resolved(expression: str, rules: MonitoringRules) -> set[str]:
     """Series that it asks for in the end: what is recorded stands for what it was recorded from."""
     try:
-        names = asked(expression)
-    except WrongExpression:
+        names = expressions.asked(expression)
+    except expressions.WrongExpression:
         return set()
     found: set[str] = set()
     for name in names:
