@@ -1,4 +1,8 @@
-"""Topics on the broker: what stands there, and how it is changed. Plain calls, no decisions."""
+"""Topics on the broker: what stands there, and how it is changed. Plain calls, no decisions.
+
+Where the broker refuses, by its limits or for want of rights, they raise `ConfigurationError`; where what was changed
+cannot be used in time, `StoreUnavailable`.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +42,7 @@ class BrokerTopic(Struct, frozen=True, kw_only=True):
 
 
 async def existing_topics(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, BrokerTopic]:
-    """Those of the named topics that exist, by name.
-
-    Raises:
-        ConfigurationError: The broker does not let us ask.
-    """
+    """Those of the named topics that exist, by name."""
     present = set(await client.list_topics()) & set(names)
     if not present:
         return {}
@@ -104,12 +104,7 @@ def require_equal(counts: Mapping[str, int]) -> None:
 
 
 async def create(client: AIOKafkaAdminClient, topics: Sequence[BrokerTopic]) -> None:
-    """Create topics and wait until they can be used; one that somebody else creates meanwhile is taken as it is.
-
-    Raises:
-        ConfigurationError: The broker refuses.
-        StoreUnavailable: They have no leaders in time.
-    """
+    """Create topics and wait until they can be used; one that somebody else creates meanwhile is taken as it is."""
     if not topics:
         return
     new = [
@@ -150,12 +145,7 @@ async def _until(holds: Callable[[], Awaitable[bool]], trouble: str) -> None:
 
 
 async def add_partitions(client: AIOKafkaAdminClient, counts: Mapping[str, int]) -> None:
-    """Raise topics to a number of partitions.
-
-    Raises:
-        ConfigurationError: The broker refuses.
-        StoreUnavailable: They have no leaders in time.
-    """
+    """Raise topics to a number of partitions."""
     if not counts:
         return
     try:
@@ -172,10 +162,6 @@ async def set_config(client: AIOKafkaAdminClient, configs: Mapping[str, Mapping[
 
     aiokafka has only Kafka's older request, which replaces all of a topic's entries: what stands is read first and sent
     along. Two of these calls at the same moment can undo each other; repeat `topics apply`.
-
-    Raises:
-        ConfigurationError: The broker refuses.
-        StoreUnavailable: The brokers do not know it in time.
     """
     if not configs:
         return
@@ -190,11 +176,7 @@ async def set_config(client: AIOKafkaAdminClient, configs: Mapping[str, Mapping[
 
 
 async def replace_config(client: AIOKafkaAdminClient, configs: Mapping[str, Mapping[str, str]]) -> None:
-    """Give topics exactly these entries of their own.
-
-    Raises:
-        ConfigurationError: The broker refuses.
-    """
+    """Give topics exactly these entries of their own."""
     resources = [ConfigResource(ConfigResourceType.TOPIC, name, configs=dict(own)) for name, own in configs.items()]
     for response in await client.alter_configs(resources) if resources else ():
         for code, message, _, name in response.resources:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import httpx
@@ -131,26 +132,33 @@ def test_reading_from_elsewhere_needs_a_token() -> None:
     assert token not in json.dumps(list(setting_rows(guarded)))
 
 
+_ALL = {"sessions", "memory", "enrich", "index", "archive"}
+
+
 @pytest.mark.parametrize(
-    ("running", "judge", "advice"),
+    ("running", "settings", "advice"),
     [
-        ({"sessions", "memory", "enrich", "index", "archive"}, "off", ""),
-        ({"sessions", "memory", "enrich", "index", "archive"}, "openai", "turntide worker judge"),
-        (set(), "off", ""),
-        ({"sessions", "index", "archive"}, "off", "turntide worker memory"),
-        ({"sessions", "memory", "index", "archive"}, "off", "turntide worker enrich"),
+        (_ALL, {}, ""),
+        (_ALL, {"judge": {"kind": "openai"}}, "turntide worker judge"),
+        (_ALL, {"notify": {"webhook_url": "http://x/"}}, "turntide worker notify"),
+        (set(), {}, ""),
+        (_ALL - {"memory", "enrich"}, {}, "turntide worker memory"),
+        (_ALL - {"enrich"}, {}, "turntide worker enrich"),
     ],
 )
 def test_workers_that_belong_together(
-    monkeypatch: pytest.MonkeyPatch, running: set[str], judge: str, advice: str
+    monkeypatch: pytest.MonkeyPatch, running: set[str], settings: dict[str, Any], advice: str
 ) -> None:
-    """Whoever runs sessions without memory, or memory without enrich, is told before retention takes what waits."""
+    """Who runs sessions without memory, memory without enrich, or no judge or notify though there is one or a sink.
+
+    That is told before retention takes what waits, and before alerts are quiet for ever.
+    """
 
     async def groups(_settings: Settings, roles: Iterable[str]) -> dict[str, RoleGroup]:
         return {role: RoleGroup("Stable", 1) if role in running else RoleGroup("Dead", 0) for role in roles}
 
     monkeypatch.setattr(serving, "role_groups", groups)
-    verdict = CHECKS["workers"].look(load_settings(judge={"kind": judge}))
+    verdict = CHECKS["workers"].look(load_settings(**settings))
 
     assert (Status.WARN if advice else Status.OK) is verdict.status
     assert advice in verdict.advice
@@ -176,18 +184,6 @@ def test_workers_of_notify_are_found_in_the_groups_of_its_sinks(monkeypatch: pyt
 
     assert f"notify {max(members, 1)}" in verdict.detail
     assert "api" not in verdict.detail
-
-
-def test_alerts_that_nobody_delivers_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a sink is configured, sessions without notify would be quiet for ever."""
-
-    async def groups(_settings: Settings, roles: Iterable[str]) -> dict[str, RoleGroup]:
-        return {role: RoleGroup("Stable", int(role != "notify")) for role in roles}
-
-    monkeypatch.setattr(serving, "role_groups", groups)
-
-    assert CHECKS["workers"].look(load_settings()).status is Status.OK
-    assert "worker notify" in CHECKS["workers"].look(load_settings(notify={"webhook_url": "http://x/"})).advice
 
 
 @pytest.mark.parametrize(

@@ -271,16 +271,9 @@ def test_empty_input() -> None:
     assert list(source.items) == []
 
 
-def test_pace_by_rate() -> None:
-    """Ten a second: the third is due after 0.2 s, whatever its time."""
-    pace = Pace(rate_per_s=10)
-
-    assert [pace.due(FILLING.now) for _ in range(3)] == [0.0, 0.1, 0.2]
-
-
-def test_pace_by_own_speed() -> None:
-    """An hour's gap at speed-up 3600 takes a second; an event out of order is due at once."""
-    times = [datetime(2026, 1, 1, hour, tzinfo=UTC) for hour in (5, 6, 4)]
-    pace = Pace(speedup=3600)
-
-    assert [pace.due(time) for time in times] == [0.0, 1.0, -1.0]
+@pytest.mark.parametrize(
+    ("pace", "due_s"), [(Pace(rate_per_s=10), [0.0, 0.1, 0.2]), (Pace(speedup=3600), [0.0, 1.0, -1.0])]
+)
+def test_the_pace_is_a_rate_or_the_events_own(pace: Pace, due_s: list[float]) -> None:
+    """Ten a second, whatever the times; or an hour's gap in a second, and an event out of order at once."""
+    assert [pace.due(datetime(2026, 1, 1, hour, tzinfo=UTC)) for hour in (5, 6, 4)] == due_s

@@ -185,9 +185,6 @@ def test_kafkas_client_repeats_itself_once_in_ten_seconds(monkeypatch: pytest.Mo
     assert len([each for each in said if "mine" in each]) == 5
 
 
-ONE_BY_ONE = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-
-
 def test_no_label_can_hold_an_id() -> None:
     """Each id would be a time series for ever, and ids are personal data."""
     forbidden = ("session", "user", "app", "project", "turn", "alert", "key", "id", "content")
@@ -195,31 +192,18 @@ def test_no_label_can_hold_an_id() -> None:
     assert [label for label in LABELS if any(word in label for word in forbidden)] == []
 
 
-@ONE_BY_ONE
-def test_labels_come_from_the_closed_list(metric: Metric) -> None:
-    """A new label name is a decision, taken in one place."""
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_a_metric_follows_the_rules_of_the_catalogue(metric: Metric) -> None:
+    """Labels of the closed list, whole sentences for whoever is paged at night, Prometheus' names, ascending bounds.
+
+    Counters end in `_total`, others do not; seconds and bytes stand in the name; histograms alone have buckets.
+    """
     assert set(metric.labels) <= LABELS
-
-
-@ONE_BY_ONE
-def test_every_metric_says_what_it_means_and_what_to_do(metric: Metric) -> None:
-    """Whoever is paged at night reads whole sentences."""
     assert metric.help.endswith(".")
     assert metric.what_to_do.endswith(".")
     assert metric.unit
-
-
-@ONE_BY_ONE
-def test_names_follow_prometheus(metric: Metric) -> None:
-    """Counters end in `_total`, others do not; seconds and bytes stand in the name."""
     assert metric.name.endswith("_total") is (metric.kind is MetricKind.COUNTER)
-    if metric.unit in ("seconds", "bytes"):
-        assert metric.unit in metric.name
-
-
-@ONE_BY_ONE
-def test_histograms_alone_have_buckets(metric: Metric) -> None:
-    """Ascending bounds, so that each observation has one bucket."""
+    assert metric.unit not in ("seconds", "bytes") or metric.unit in metric.name
     assert bool(metric.buckets) is (metric.kind is MetricKind.HISTOGRAM)
     assert sorted(set(metric.buckets)) == list(metric.buckets)
 

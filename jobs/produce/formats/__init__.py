@@ -18,7 +18,10 @@ from models.events import InputEvent
 from models.wire.codec import UNDECODABLE
 
 Read = Callable[[bytes, int, Filling], Sequence[Any]]
-"""A document, its place in the input and the filling -> its conversations, in order, or what `join` takes."""
+"""A document, its place in the input and the filling -> its conversations, in order, or what `join` takes.
+
+It raises `msgspec.DecodeError` for a document of another form, and `InvalidRecord` for one that failed, that names no
+session, whose role or time cannot be read, or whose message is too long."""
 Join = Callable[[Sequence[Any], Filling], Iterator[Transcript]]
 
 

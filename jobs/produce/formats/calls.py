@@ -60,11 +60,7 @@ def read_openinference(document: bytes, _position: int, _filling: Filling) -> li
 
 
 def read_langfuse(document: bytes, _position: int, _filling: Filling) -> list[TracedSpan]:
-    """Generations of an observation, a trace or a session; a trace without any is a call itself.
-
-    Raises:
-        InvalidRecord: It names neither a session nor a trace.
-    """
+    """Generations of an observation, a trace or a session; a trace without any is a call itself."""
     return list(_langfuse(msgspec.json.decode(document, type=Document), {}))
 
 
@@ -90,11 +86,7 @@ def _langfuse(told: Document, around: Mapping[str, Any]) -> Iterator[TracedSpan]
 
 
 def read_langsmith(document: bytes, _position: int, _filling: Filling) -> list[TracedSpan]:
-    """The call of a run of a model; other runs repeat what these say.
-
-    Raises:
-        InvalidRecord: It names neither a session nor a trace.
-    """
+    """The call of a run of a model; other runs repeat what these say."""
     run = msgspec.json.decode(document, type=Document)
     if run.get("run_type") != "llm":
         return []
@@ -106,11 +98,7 @@ def read_langsmith(document: bytes, _position: int, _filling: Filling) -> list[T
 
 
 def read_batch(document: bytes, _position: int, _filling: Filling) -> list[TracedSpan]:
-    """What a request asks, or a response answers.
-
-    Raises:
-        InvalidRecord: It is a response that failed.
-    """
+    """What a request asks, or a response answers."""
     line = msgspec.json.decode(document, type=Document)
     response = line.get("response")
     body = (response if isinstance(response, dict) else line).get("body")

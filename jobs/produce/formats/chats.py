@@ -1,8 +1,4 @@
-"""Formats of chats: OpenAI's, ShareGPT's, dialogues of turns, and Turntide's own events as on `turns.v1`.
-
-Each reader raises `msgspec.DecodeError` for a document of another form, and `InvalidRecord` for an unknown role or a
-message that is too long.
-"""
+"""Formats of chats: OpenAI's, ShareGPT's, dialogues of turns, and Turntide's own events as on `turns.v1`."""
 
 from __future__ import annotations
 
@@ -100,12 +96,7 @@ _line = msgspec.json.Decoder(dict[str, Any])
 
 
 def read_turntide(document: bytes, _position: int, filling: Filling) -> list[list[InputEvent]]:
-    """One event; a whole turn takes one decode, only what is none is looked at again.
-
-    Raises:
-        msgspec.DecodeError: It is neither a turn nor a control event.
-        InvalidRecord: Its content is too large.
-    """
+    """One event; a whole turn takes one decode, only what is none is looked at again."""
     try:
         event: InputEvent = _turn.decode(document)
         if event.app_id == DEFAULT_APP and filling.app_id != DEFAULT_APP:

@@ -32,12 +32,7 @@ class _Tree(Struct):
 
 
 def read_oasst(document: bytes, _position: int, filling: Filling) -> list[list[Turn]]:
-    """The tree's paths, depth first.
-
-    Raises:
-        msgspec.DecodeError: It is no such object.
-        InvalidRecord: A role is unknown, or a message too long.
-    """
+    """The tree's paths, depth first."""
     tree = msgspec.json.decode(document, type=_Tree)
     return [
         filling.turns(
@@ -77,12 +72,7 @@ class _LocomoSample(Struct):
 
 
 def read_locomo(document: bytes, _position: int, filling: Filling) -> list[list[Turn]]:
-    """The sample's sessions in the order of their numbers; its questions and summaries are left out.
-
-    Raises:
-        msgspec.DecodeError: It is no such object.
-        InvalidRecord: A session has no readable date, or a message is too long.
-    """
+    """The sample's sessions in the order of their numbers; its questions and summaries are left out."""
     sample = msgspec.json.decode(document, type=_LocomoSample)
     parts = sample.conversation
     user = msgspec.json.decode(parts.get("speaker_a", b'""'), type=str)

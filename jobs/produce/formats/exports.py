@@ -31,11 +31,7 @@ class _ChatGpt(Struct):
 
 
 def read_chatgpt(document: bytes, position: int, filling: Filling) -> list[list[Turn]]:
-    """The conversation as it was shown last.
-
-    Raises:
-        InvalidRecord: A role is unknown, or a message too long.
-    """
+    """The conversation as it was shown last."""
     chat = msgspec.json.decode(document, type=_ChatGpt)
     path, node = list[dict[str, Any]](), chat.current_node or next(reversed(chat.mapping), None)
     seen = set[str]()
@@ -125,11 +121,7 @@ def transcripts_of(lines: Iterable[Line], filling: Filling) -> Iterator[Transcri
 
 
 def read_slack(document: bytes, _position: int, filling: Filling) -> list[Line]:
-    """A message of a person or a bot; none for who came and went.
-
-    Raises:
-        InvalidRecord: Its time cannot be read.
-    """
+    """A message of a person or a bot; none for who came and went."""
     told = msgspec.json.decode(document, type=dict[str, Any])
     text, subtype = told.get("text"), told.get("subtype")
     if told.get("type") != "message" or not text or subtype not in _WRITTEN:
@@ -169,11 +161,7 @@ class PlainChat(Struct, frozen=True):
 
 
 def read_whatsapp(document: bytes, _position: int, filling: Filling) -> list[Line]:
-    """Messages of the chat; what is no beginning of one goes on with the one before.
-
-    Raises:
-        InvalidRecord: A date cannot be read.
-    """
+    """Messages of the chat; what is no beginning of one goes on with the one before."""
     text = msgspec.json.decode(document, type=PlainChat).plain_chat.replace("\u202f", " ").replace(_MARK, "")
     found: list[tuple[str, str, str | None, list[str]]] = []
     for line in text.splitlines():
