@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import duckdb
+from aiokafka import TopicPartition
+from aiokafka.structs import ConsumerRecord
 from msgspec import Struct, field
 
-from jobs.replay.alert_rules import FoldRules, RuledSessions, configured_rules, rules_of_partition
+from jobs.replay.alert_rules import configured_rules, rules_of_partition
 from jobs.replay.archive_read import landed, skipped
 from jobs.shared.output import Progress
 from models.entities import TOPIC_OF, carried_by
-from models.events import DeadLetter, OutputEvent, TurnNumbered
+from models.events import OutputEvent, TurnNumbered
 from models.events.base import Output
-from models.policy import IntakePolicy
 from models.wire.codec import encode
 from models.wire.envelope import key_of, tag_of
 from streams.archive.buffer import LandingBuffer
@@ -30,7 +30,7 @@ from streams.archive.catalog import LAKE, literal
 from streams.archive.inputs import archived_count, archived_inputs
 from streams.archive.landed import land
 from streams.archive.schema import AGED, ERASED, EXPIRED, OFFSETS, RAW, TABLE_OF, TABLES, Skipped
-from streams.oracle.replay import SESSIONS, ReplayFeed
+from streams.oracle.replay import SESSIONS, FoldRules, SessionReplay
 from streams.ports import Embedder
 from streams.settings import Settings
 from streams.wiring import stream_embedder_of
@@ -103,43 +103,26 @@ _OF_SESSIONS = {
 """Tables of these, and which of their events."""
 
 
-class TurnsPartition(NamedTuple):
-    """A partition of `turns.v1`, by the topic's full name."""
+class _FoldedAgain(SessionReplay):
+    """The fold of a partition, whose outputs are landed into temporary tables beside the archive's, and not kept."""
 
-    topic: str
-    partition: int
-
-
-class _FoldedAgain(RuledSessions):
-    """A fold that hands its outputs on and keeps none."""
-
-    def __init__(self, rules: list[FoldRules], embedder: Embedder, made: _Made) -> None:
-        super().__init__(embedder, rules[0], lambda _: rules)
-        self._made = made
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, settings: Settings, rules: Sequence[FoldRules], embedder: Embedder
+    ) -> None:
+        super().__init__(rules[0].policy, embedder, rules[0].scorer, lambda _: rules)
+        self._con, self._prefix, self._buffer = con, settings.topic_prefix, LandingBuffer()
+        for name in _OF_SESSIONS:
+            con.execute(f"CREATE OR REPLACE TEMP TABLE parity_made_{name} AS SELECT * FROM {RAW}.{name} LIMIT 0")
 
     def _keep(self, events: Sequence[OutputEvent]) -> None:
         for event in events:
-            if not isinstance(event, DeadLetter) and type(event) in TABLE_OF:
-                self._made.take(event)
-
-
-class _Made:
-    """Outputs of the fold, landed into temporary tables beside the archive's."""
-
-    def __init__(self, con: duckdb.DuckDBPyConnection, settings: Settings, intake: IntakePolicy) -> None:
-        self._con = con
-        self._settings = settings
-        self._intake = intake
-        self._buffer = LandingBuffer()
-        self._tables: set[str] = set()
-
-    def take(self, event: OutputEvent) -> None:
-        """Take one: as JSON, as it goes over the wire."""
-        topic, value = TOPIC_OF[type(event)], encode(event)
-        record = _Record(0, 0, 0, key_of(event), value)
-        row = land(topic, topic.full_name(self._settings.topic_prefix), record, self._intake)
-        assert not isinstance(row, Skipped), "what the stream emits the archive can read"  # noqa: S101
-        self._buffer.add(row)
+            if type(event) in _KINDS:
+                topic, value = TOPIC_OF[type(event)], encode(event)  # as it goes over the wire
+                name, key = topic.full_name(self._prefix), key_of(event)
+                record = ConsumerRecord(name, 0, 0, 0, 0, key, value, None, len(key or b""), len(value), ())
+                row = land(topic, name, record, self._policy.intake)
+                assert not isinstance(row, Skipped), "what the stream emits the archive can read"  # noqa: S101
+                self._buffer.add(row)
         if self._buffer.records >= _ROWS:
             self.settle()
 
@@ -147,31 +130,9 @@ class _Made:
         """Put what is kept into the tables."""
         for name, rows in self._buffer.rows.items():
             self._con.register("parity_landed", TABLES[name].frame(rows).__arrow_c_stream__())
-            self.table(name)
             self._con.execute(f"INSERT INTO parity_made_{name} BY NAME SELECT * FROM parity_landed")
             self._con.unregister("parity_landed")
         self._buffer = LandingBuffer()
-
-    def table(self, name: str) -> None:
-        """Make the table of this name, if it is not there."""
-        if name not in self._tables:
-            self._con.execute(f"CREATE OR REPLACE TEMP TABLE parity_made_{name} AS SELECT * FROM {RAW}.{name} LIMIT 0")
-            self._tables.add(name)
-
-    def drop(self) -> None:
-        """Remove the tables."""
-        for name in self._tables:
-            self._con.execute(f"DROP TABLE temp.main.parity_made_{name}")
-
-
-class _Record(NamedTuple):
-    """A made event, as a record that was never sent."""
-
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
 
 
 def fold_again(
@@ -190,9 +151,9 @@ def fold_again(
     def report(_done: int) -> None:
         progress(folded, total)
 
-    rules_of, own = dict[TurnsPartition, list[FoldRules]](), configured_rules(settings, embedder)
+    rules_of, own = dict[TopicPartition, Sequence[FoldRules]](), configured_rules(settings, embedder)
     for (partition,) in partitions:
-        place = TurnsPartition(topic, int(partition))
+        place = TopicPartition(topic, int(partition))
         if why := _why_incomplete(con, place):
             found.leave_out("partitions", 1, why)
         else:
@@ -200,26 +161,25 @@ def fold_again(
     for place, rules in rules_of.items():
         erased = skipped(con, *place).get(ERASED, 0)
         found.erased_records += erased
-        made = _Made(con, settings, rules[0].policy.intake)
-        feed = ReplayFeed(_FoldedAgain(rules, embedder, made), progress=report)
+        replay = _FoldedAgain(con, settings, rules, embedder)
+        replay.progress = report
         # The archive is read in a second cursor: a connection streams one result at a time, and the tables are filled
         # here.
         cursor = con.cursor()
         cursor.execute(f"USE {LAKE}")
         try:
             for record in archived_inputs(cursor, topic, only=place.partition):
-                feed.take(record)
+                replay.take(record)
                 folded += 1
-            feed.finish()
-            made.settle()
-            _compare(con, place, made, found, erased)
+            replay.result()
+            replay.settle()
+            _compare(con, place, found, erased)
         finally:
             cursor.close()
-            made.drop()
     return found
 
 
-def _why_incomplete(con: duckdb.DuckDBPyConnection, place: TurnsPartition) -> str:
+def _why_incomplete(con: duckdb.DuckDBPyConnection, place: TopicPartition) -> str:
     """Why a partition cannot be counted again; empty where it can."""
     first, following = landed(con, *place)
     missing = skipped(con, *place)
@@ -232,10 +192,9 @@ def _why_incomplete(con: duckdb.DuckDBPyConnection, place: TurnsPartition) -> st
     return "" if following <= rows + sum(missing.values()) else "records are missing: see `turntide archive verify`"
 
 
-def _compare(con: duckdb.DuckDBPyConnection, place: TurnsPartition, made: _Made, found: Parity, erased: int) -> None:
+def _compare(con: duckdb.DuckDBPyConnection, place: TopicPartition, found: Parity, erased: int) -> None:
     """Every archived row of an event that the partition caused, against the one that was made."""
     for name in sorted(_OF_SESSIONS):
-        made.table(name)
         table = TABLES[name]
         fields = [column.name for column in table.columns if column.name not in _PLACE | _OF_RELEASE]
         key = "id, turn" if name == _POINTS else "id"
@@ -267,7 +226,7 @@ def _compare(con: duckdb.DuckDBPyConnection, place: TurnsPartition, made: _Made,
         found.add(f"{name} (fold)", int(number), differing)
 
 
-def _archived(name: str, place: TurnsPartition) -> str:
+def _archived(name: str, place: TopicPartition) -> str:
     if name == _POINTS:
         of = f"SELECT id FROM {RAW}.profiles WHERE {_caused_at(place)}"
         return f"SELECT * FROM {RAW}.{name} WHERE id IN ({of})"
@@ -276,7 +235,7 @@ def _archived(name: str, place: TurnsPartition) -> str:
     return f"SELECT * FROM {RAW}.{name} WHERE {_caused_at(place)}{of_kind}"
 
 
-def _caused_at(place: TurnsPartition) -> str:
+def _caused_at(place: TopicPartition) -> str:
     """Condition on an event: a record of the partition caused it."""
     return f'source.topic = {literal(place.topic)} AND source."partition" = {place.partition:d}'
 

@@ -6,7 +6,6 @@ policy the same tells what would have been.
 Sources of `turntide ops replay --alert`: the topics, or the archive.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, aclosing
 from operator import attrgetter
@@ -17,7 +16,7 @@ import duckdb
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
-from jobs.replay.alert_rules import FoldRules, Origin, RuledSessions, rules_of
+from jobs.replay.alert_rules import Origin, rules_of
 from jobs.replay.archive_read import landed, skipped
 from jobs.shared.log_read import log_extent
 from models.errors import ConfigurationError
@@ -28,7 +27,7 @@ from models.session.outputs import forms_of
 from models.wire.codec import encode
 from streams.kafka.client import read_to_end
 from streams.kafka.records import readable
-from streams.oracle.replay import ReplayFeed
+from streams.oracle.replay import FoldRules, SessionReplay
 from streams.ports import Embedder
 from streams.settings import Settings
 from streams.wiring import stream_embedder_of
@@ -42,38 +41,17 @@ class Recorded(NamedTuple):
     """JSON, as the topic has it."""
 
 
-class AlertSource(ABC):
-    """Changes of alerts, and the log that they came of."""
-
-    @abstractmethod
-    async def changes(self, alert_id: str) -> list[Recorded]:
-        """Every change of every alert of the session that has this one, in log order; none if it is not known."""
-
-    @abstractmethod
-    async def count(self, partition: int, before: int) -> int:
-        """How many records `turns` yields.
-
-        Raises:
-            ConfigurationError: The partition is not whole up to there; the message says what to do.
-        """
-
-    @abstractmethod
-    def turns(self, partition: int, before: int) -> AsyncIterator[ConsumerRecord]:
-        """Records of a partition of `turns.v1` from its beginning up to an offset."""
-
-    async def erased(self, partition: int, before: int) -> int:  # noqa: ARG002 - the archive's alone
-        """How many records below an offset were erased since; a topic that lost some is cut off, and not whole."""
-        return 0
-
-
-class TopicSource(AlertSource):
-    """The topics themselves."""
+class TopicSource:
+    """Changes of alerts, and the log that they came of: the topics themselves."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     async def changes(self, alert_id: str) -> list[Recorded]:
-        """See `AlertSource`. The alerts are read twice: to find the session, and then its partition alone."""
+        """Every change of every alert of the session that has this one, in log order; none if it is not known.
+
+        The alerts are read twice: to find the session, and then its partition alone.
+        """
         found = await self._first(alert_id)
         if found is None:
             return []
@@ -99,7 +77,11 @@ class TopicSource(AlertSource):
                 yield Recorded(event, record.value)
 
     async def count(self, partition: int, before: int) -> int:
-        """See `AlertSource`."""
+        """How many records `turns` yields.
+
+        Raises:
+            ConfigurationError: The partition is not whole up to there; the message says what to do.
+        """
         start, end = (await log_extent(self._settings, TURNS)).get(partition, (0, 0))
         topic = TURNS.full_name(self._settings.topic_prefix)
         if end < before:
@@ -114,26 +96,31 @@ class TopicSource(AlertSource):
         return before
 
     def turns(self, partition: int, before: int) -> AsyncIterator[ConsumerRecord]:
-        """See `AlertSource`."""
+        """Records of a partition of `turns.v1` from its beginning up to an offset."""
         topic = TURNS.full_name(self._settings.topic_prefix)
         return read_to_end(self._settings.kafka, topic, only=partition, before=before)
 
+    async def erased(self, partition: int, before: int) -> int:  # noqa: ARG002 - the archive's alone
+        """How many records below an offset were erased since; a topic that lost some is cut off, and not whole."""
+        return 0
 
-class ArchiveSource(AlertSource):
-    """The archive."""
+
+class ArchiveSource(TopicSource):
+    """The same of the archive."""
 
     def __init__(self, settings: Settings, lake: duckdb.DuckDBPyConnection) -> None:
+        super().__init__(settings)
         self._topic = TURNS.full_name(settings.topic_prefix)
         self._lake = lake
 
     async def changes(self, alert_id: str) -> list[Recorded]:
-        """See `AlertSource`."""
+        """See `TopicSource`."""
         from streams.archive.inputs import archived_changes
 
         return [Recorded(event, encode(event)) for event in archived_changes(self._lake, alert_id)]
 
     async def count(self, partition: int, before: int) -> int:
-        """See `AlertSource`."""
+        """See `TopicSource`."""
         from streams.archive.inputs import archived_count
         from streams.archive.schema import EXPIRED
 
@@ -151,13 +138,13 @@ class ArchiveSource(AlertSource):
         return archived_count(self._lake, only=partition, before=before)
 
     async def erased(self, partition: int, before: int) -> int:
-        """See `AlertSource`."""
+        """See `TopicSource`."""
         from streams.archive.schema import ERASED
 
         return skipped(self._lake, self._topic, partition, before).get(ERASED, 0)
 
     async def turns(self, partition: int, before: int) -> AsyncIterator[ConsumerRecord]:
-        """See `AlertSource`."""
+        """See `TopicSource`."""
         from streams.archive.inputs import archived_inputs
 
         for record in archived_inputs(self._lake, self._topic, only=partition, before=before):
@@ -215,11 +202,11 @@ class AlertCompared(Struct, frozen=True, kw_only=True):
     changes: list[ChangeCompared]
 
 
-class _AlertReplay(RuledSessions):
+class _AlertReplay(SessionReplay):
     """A fold that keeps nothing of its outputs but the changes of one session's alerts."""
 
     def __init__(self, rules: list[FoldRules], embedder: Embedder, session: SessionName) -> None:
-        super().__init__(embedder, rules[0], lambda _: rules)
+        super().__init__(rules[0].policy, embedder, rules[0].scorer, lambda _: rules)
         self._session = session
         self.changes: dict[str, AlertChanged] = {}
 
@@ -253,7 +240,7 @@ async def replay_alert(
         StoreUnavailable: Kafka or the archive does not answer.
     """
     with ExitStack() as stack:
-        source: AlertSource = TopicSource(settings)
+        source = TopicSource(settings)
         if archive:
             from streams.archive.catalog import paths_of, reading
 
@@ -272,10 +259,10 @@ async def replay_alert(
         records, erased = await source.count(partition, before), await source.erased(partition, before)
         replay = _AlertReplay(rules, embedder, SessionName(last.app_id, last.session_id))
         with bar(records) as progress:
-            feed = ReplayFeed(replay, progress=progress)
+            replay.progress = progress
             async for record in source.turns(partition, before):
-                feed.take(record)
-            feed.finish()
+                replay.take(record)
+            replay.result()
     first = recorded[0].event.source.offset
     earlier = [each.event.source.offset for each in of_session if each.event.source.offset < first]
     changes = compare(recorded, list(replay.changes.values()), above=max(earlier, default=-1))

@@ -1,21 +1,17 @@
 """Rules by which a partition was folded, as workers kept them (`streams.state.policy_versions`), and folds by them."""
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
-from itertools import groupby
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from aiokafka.structs import ConsumerRecord
-
 from models.errors import ConfigurationError
 from models.events import AlertChanged
-from models.policy import Policy
 from models.policy.digest import policy_digest
 from models.risk.scorer import RuleScorer
 from models.risk.turn_model import read_model
 from streams.inference.trained_scorer import model_at, trained_scorer
-from streams.oracle.replay import USERS, SessionReplay, UsersReplay
+from streams.oracle.replay import USERS, FoldRules, SessionReplay, UsersReplay
 from streams.ports import Embedder, TurnScorer
 from streams.settings import ScorerSettings, Settings
 from streams.state import policy_versions as versions
@@ -24,14 +20,6 @@ from streams.wiring import policy_of, scorer_of
 
 Origin = Literal["history", "alert", "file"]
 """Where rules are from: the history of the partition, the alert itself, or a file that was named."""
-
-
-class FoldRules(NamedTuple):
-    """What folds a partition from an offset on."""
-
-    first_offset: int
-    policy: Policy
-    scorer: TurnScorer
 
 
 class FoldOrigin(NamedTuple):
@@ -116,53 +104,16 @@ def rules_of_users(settings: Settings, partition: int) -> list[FoldRules]:
     return [FoldRules(*each, RuleScorer()) for each in policies] or [FoldRules(0, policy_of(settings), RuleScorer())]
 
 
-class RuledSessions(SessionReplay):
-    """Sessions of all partitions, each folded by its own rules.
-
-    Args:
-        embedder: Of the process.
-        first: Any of the rules.
-        rules_of: Those of a partition, in the order of their offsets.
-    """
-
-    def __init__(self, embedder: Embedder, first: FoldRules, rules_of: Callable[[int], list[FoldRules]]) -> None:
-        super().__init__(first.policy, embedder, first.scorer)
-        self._embedder, self._rules_of = embedder, cache(rules_of)
-
-    def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
-        """Fold records of a partition, in log order."""
-        for rules, stretch in cut_by_rules(records, self._rules_of(partition)):
-            self.go_on_with(rules.policy, self._embedder, rules.scorer)
-            super().fold(partition, stretch)
-
-
-def ruled_sessions(settings: Settings, embedder: Embedder) -> RuledSessions:
+def ruled_sessions(settings: Settings, embedder: Embedder) -> SessionReplay:
     """Sessions by what the histories say, see `rules_of_partition`."""
     own = configured_rules(settings, embedder)
-    return RuledSessions(embedder, own, lambda number: rules_of_partition(settings, number, embedder, own))
+    rules_of = partial(rules_of_partition, settings, embedder=embedder, configured=own)
+    return SessionReplay(own.policy, embedder, own.scorer, rules_of)
 
 
-class RuledUsers(UsersReplay):
-    """Users, spaces and projects of all partitions, likewise."""
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(policy_of(settings))
-        self._rules_of = cache(partial(rules_of_users, settings))
-
-    def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
-        """Fold records of a partition, in log order."""
-        for rules, stretch in cut_by_rules(records, self._rules_of(partition)):
-            self._policy = rules.policy
-            super().fold(partition, stretch)
-
-
-def cut_by_rules(
-    records: Sequence[ConsumerRecord], rules: Sequence[FoldRules]
-) -> Iterator[tuple[FoldRules, list[ConsumerRecord]]]:
-    """Records of one partition in runs, each with its rules; below the first rules the first count."""
-    later = rules[1:]
-    for number, run in groupby(records, lambda record: sum(record.offset >= each.first_offset for each in later)):
-        yield rules[number], list(run)
+def ruled_users(settings: Settings) -> UsersReplay:
+    """Users, spaces and projects, likewise."""
+    return UsersReplay(policy_of(settings), partial(rules_of_users, settings))
 
 
 def _rules_of(

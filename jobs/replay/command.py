@@ -22,17 +22,7 @@ from models.events.topics import TURNS
 from models.partition.log_fold import PARTITION_ENTITY
 from streams.observe.telemetry import configure_logging
 from streams.oracle.comparison import Comparison
-from streams.oracle.replay import (
-    SESSIONS,
-    USERS,
-    Entities,
-    LogReplay,
-    Replayed,
-    ReplayFeed,
-    SessionReplay,
-    UsersReplay,
-    feed_log,
-)
+from streams.oracle.replay import SESSIONS, USERS, Entities, LogReplay, Replayed, SessionReplay, UsersReplay, feed_log
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
@@ -201,10 +191,10 @@ def _replayed_archive(settings: Settings, limit: int | None) -> dict[str, Replay
     with reading(paths_of(settings)) as lake, folding(archived_count(lake)) as progress:
         embedder = stream_embedder_of(settings)
         replay = SessionReplay(policy_of(settings), embedder, scorer_of(settings, embedder))
-        feed = ReplayFeed(replay, limit=limit, progress=progress)
+        replay.limit, replay.progress = limit, progress
         for record in archived_inputs(lake, TURNS.full_name(settings.topic_prefix)):
-            feed.take(record)
-        return {SESSIONS.role: feed.finish()}
+            replay.take(record)
+        return {SESSIONS.role: replay.result()}
 
 
 def _compared(settings: Settings, wait_s: float) -> Comparison:

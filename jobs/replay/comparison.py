@@ -9,7 +9,7 @@ from time import monotonic
 
 from msgspec import Struct
 
-from jobs.replay.alert_rules import RuledUsers, ruled_sessions
+from jobs.replay.alert_rules import ruled_sessions, ruled_users
 from jobs.replay.archive_read import read_archive
 from jobs.replay.index_read import NobodyToAsk, read_index, read_projects, read_users
 from jobs.shared.log_read import Ends, Extent, State, changelog_reader, log_extent, names_since, read_outputs
@@ -121,7 +121,7 @@ class _Settling:
         self._deadline_s = deadline_s
         self._index_url = index_url
         self._sessions = ruled_sessions(settings, stream_embedder_of(settings))
-        self._users = RuledUsers(settings)
+        self._users = ruled_users(settings)
 
     def too_late(self) -> bool:
         """Whether the time is over."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from aiokafka import TopicPartition
 from msgspec.structs import replace
 
 from streams.archive.rows import Landed, Rows, risk_points
@@ -12,13 +13,6 @@ from streams.archive.schema import TABLE_OF, TABLES, Skipped
 
 UNLANDABLE = "unlandable"
 """Reason of a skipped record that could be decoded and not landed."""
-
-
-class ArchivedPartition(NamedTuple):
-    """A partition of a topic, by the topic's full name."""
-
-    topic: str
-    partition: int
 
 
 class Move(NamedTuple):
@@ -51,7 +45,7 @@ class LandingBuffer:
     def __init__(self) -> None:
         self.rows: dict[str, Rows] = {}
         self.skipped: list[Skipped] = []
-        self.moves: dict[ArchivedPartition, Move] = {}
+        self.moves: dict[TopicPartition, Move] = {}
         """Everything below a move's `next` is in this buffer or in the catalog."""
         self.records = 0
         self.bytes = 0
@@ -86,14 +80,14 @@ class LandingBuffer:
         return self.rows.setdefault(name, Rows())
 
 
-def hole(place: ArchivedPartition, first: int, last: int, reason: str) -> Skipped:
+def hole(place: TopicPartition, first: int, last: int, reason: str) -> Skipped:
     """Offsets from `first` to `last` that the log does not have."""
     return Skipped(
         topic=place.topic, kafka_partition=place.partition, first_offset=first, last_offset=last, reason=reason
     )
 
 
-def unlandable(place: ArchivedPartition, offset: int, error: Exception) -> Skipped:
+def unlandable(place: TopicPartition, offset: int, error: Exception) -> Skipped:
     """An event whose values have no form in the archive's columns."""
     found = hole(place, offset, offset, UNLANDABLE)
     return replace(found, detail=f"{type(error).__name__}: no column can hold what it says")

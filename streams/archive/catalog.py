@@ -25,7 +25,7 @@ import msgspec
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from streams.archive.damage import explained
 from streams.archive.extensions import connected, literal
-from streams.archive.place import LAKE, METADATA, LakePaths, paths_of
+from streams.archive.place import LAKE, METADATA, LakePaths, paths_of, s3_secret
 from streams.archive.postgres import SECRET
 from streams.archive.views.published import lacking
 from streams.observe.telemetry import memory_limit_bytes
@@ -174,7 +174,7 @@ def _open(paths: LakePaths, *options: str) -> duckdb.DuckDBPyConnection:
         raise unavailable(error, paths, "opening the archive") from None
     try:
         if not paths.is_folder:
-            con.execute(paths.s3.secret_for(paths.data))
+            con.execute(s3_secret(paths.s3, paths.data))
         # The catalog remembers the folder it was created with; the settings win, so that an archive can be moved.
         attached, terms = _catalog(con, paths)
         terms = ", ".join((f"DATA_PATH {literal(paths.data)}", "OVERRIDE_DATA_PATH true", terms, *options))

@@ -38,12 +38,14 @@ class Column(NamedTuple):
 
     name: str
     type: ColumnType
-    read: Callable[[Rows], pl.Series]
+    read: Callable[[Rows], Sequence[Any] | pl.Series]
+    """The column's values of some rows, or the column."""
     meaning: Meaning
 
     def series(self, rows: Rows) -> pl.Series:
         """The column of these rows."""
-        return self.read(rows).alias(self.name)
+        found = self.read(rows)
+        return (found if isinstance(found, pl.Series) else self.type.build(found)).alias(self.name)
 
 
 def plain(sql: str, polars: Any) -> ColumnType:
@@ -134,22 +136,12 @@ def field_column(name: str, field: inspect.Field, meaning: Meaning) -> Column:
     """The column of an event's field; null for events that do not have it."""
     kept = type_of(field.type)
 
-    def read(rows: Rows) -> pl.Series:
+    def read(rows: Rows) -> Sequence[Any] | pl.Series:
         if not any(field.name in kind.__struct_fields__ for kind in {type(event) for event in rows.events}):
             return pl.Series("", [], dtype=kept.polars).extend_constant(None, len(rows))
-        return kept.build([getattr(event, field.name, None) for event in rows.events])
+        return [getattr(event, field.name, None) for event in rows.events]
 
     return Column(name, kept, read, meaning)
-
-
-def owner_column(name: str, meaning: Meaning) -> Column:
-    """A text field of those whose part the row is."""
-    return Column(name, TEXT, lambda rows: TEXT.build([getattr(owner, name) for owner in rows.owners]), meaning)
-
-
-def record_column(name: str, kept: ColumnType, read: Callable[[Rows], Sequence[Any]], meaning: Meaning) -> Column:
-    """A column of what is known of the records."""
-    return Column(name, kept, lambda rows: kept.build(read(rows)), meaning)
 
 
 def fields_of(event: type[Struct]) -> tuple[inspect.Field, ...]:

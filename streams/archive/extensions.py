@@ -57,15 +57,6 @@ def connected(names: Iterable[str], config: Mapping[str, str]) -> duckdb.DuckDBP
     return con
 
 
-def installed_in(*names: str) -> list[Path]:
-    """Files of these extensions in their wheels.
-
-    Raises:
-        ConfigurationError: A wheel is missing, or of another version than DuckDB.
-    """
-    return [_wheel(name).file for name in names]
-
-
 def _wheel(name: str) -> _Wheel:
     version = str(duckdb.__version__)
     package = f"duckdb-extension-{name.replace('_', '-')}"

@@ -58,35 +58,21 @@ class ArchivedTurns:
         Raises:
             StoreUnavailable: It cannot be read.
         """
-
-        def read(lake: DuckDBPyConnection) -> list[ArchivedTurn]:
-            from streams.archive.inputs import rows_of  # noqa: PLC0415 - likewise
-
-            return [_turn(session, row) for row in rows_of(lake, _SQL, [*session, first, limit])]
-
-        return await self._reading(read)
+        asked = [*session, first, limit]
+        return await self._reading(lambda lake, read: [_turn(session, row) for row in read.rows_of(lake, _SQL, asked)])
 
     async def of_topic(self, session: SessionName, topic_id: str) -> list[ArchivedMessage] | None:
-        """Messages of a topic of a session and of those that merged into it, in order of time; None: no archive.
+        """Messages of a topic of a session and of those that merged into it, in order of time; likewise."""
+        return await self._reading(lambda lake, read: read.messages_of(lake, session, topic_id))
 
-        Raises:
-            StoreUnavailable: It cannot be read.
-        """
-
-        def read(lake: DuckDBPyConnection) -> list[ArchivedMessage]:
-            from streams.archive.inputs import messages_of  # noqa: PLC0415 - likewise
-
-            return messages_of(lake, session, topic_id)
-
-        return await self._reading(read)
-
-    async def _reading(self, read: Callable[[DuckDBPyConnection], list[_Found]]) -> list[_Found] | None:
+    async def _reading(self, ask: Callable[[DuckDBPyConnection, Any], list[_Found]]) -> list[_Found] | None:
         def reading_it() -> list[_Found] | None:
-            from streams.archive.catalog import paths_of, reading  # noqa: PLC0415 - loads an engine, for few questions
+            from streams.archive import inputs  # noqa: PLC0415 - loads an engine, for few questions
+            from streams.archive.catalog import paths_of, reading  # noqa: PLC0415 - likewise
 
             try:
                 with reading(paths_of(self._settings)) as lake:
-                    return read(lake)
+                    return ask(lake, inputs)
             except ConfigurationError:
                 return None
 

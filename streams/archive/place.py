@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import SecretStr
-
 from models.errors import ConfigurationError
 from streams.archive.extensions import literal
 from streams.archive.postgres import Postgres, postgres_of
@@ -15,42 +13,19 @@ S3, _SQLITE = "s3://", "sqlite:///"
 _SECRET = "turntide_files"  # noqa: S105 - its name, not its value
 
 
-class S3Access(NamedTuple):
-    """How a bucket is reached."""
-
-    endpoint: str | None = None
-    """`host[:port]`; None: that of AWS."""
-    region: str | None = None
-    key_id: str | None = None
-    secret: SecretStr | None = None
-    session_token: SecretStr | None = None
-    url_style: str = "vhost"
-    tls: bool = True
-
-    def secret_for(self, data: str) -> str:
-        """Statement that makes the keys known to a connection, for paths below `data` alone; DuckDB redacts them."""
-        texts = {
-            "SCOPE": data,
-            "URL_STYLE": self.url_style,
-            "ENDPOINT": self.endpoint,
-            "REGION": self.region,
-            "KEY_ID": self.key_id,
-            "SECRET": None if self.secret is None else self.secret.get_secret_value(),
-            "SESSION_TOKEN": None if self.session_token is None else self.session_token.get_secret_value(),
-        }
-        terms = [f"{name} {literal(text)}" for name, text in texts.items() if text is not None]
-        return f"CREATE OR REPLACE SECRET {_SECRET} (TYPE s3, {', '.join(terms)}, USE_SSL {str(self.tls).lower()})"
-
-
-def s3_access_of(archive: ArchiveSettings) -> S3Access:
-    """How the settings say that the bucket is reached.
-
-    Raises:
-        ConfigurationError: A key without its secret, or the other way round.
-    """
-    if (archive.s3_key_id is None) != (archive.s3_secret is None):
-        raise ConfigurationError("archive.s3_key_id and archive.s3_secret belong together: set both, or none")
-    return S3Access(**{name: getattr(archive, f"s3_{name}") for name in S3Access._fields})
+def s3_secret(archive: ArchiveSettings, data: str) -> str:
+    """Statement that makes a bucket's keys known to a connection, for paths below `data` alone; DuckDB redacts them."""
+    hidden = {"SECRET": archive.s3_secret, "SESSION_TOKEN": archive.s3_session_token}
+    texts = {
+        "SCOPE": data,
+        "URL_STYLE": archive.s3_url_style,
+        "ENDPOINT": archive.s3_endpoint,
+        "REGION": archive.s3_region,
+        "KEY_ID": archive.s3_key_id,
+        **{name: value and value.get_secret_value() for name, value in hidden.items()},
+    }
+    terms = [f"{name} {literal(text)}" for name, text in texts.items() if text is not None]
+    return f"CREATE OR REPLACE SECRET {_SECRET} (TYPE s3, {', '.join(terms)}, USE_SSL {str(archive.s3_tls).lower()})"
 
 
 LAKE = "lake"
@@ -68,7 +43,8 @@ class LakePaths(NamedTuple):
     """Folder of the Parquet files, or their prefix on S3; ends with a slash."""
     postgres: Postgres | None = None
     """Where the catalog is instead."""
-    s3: S3Access = S3Access()
+    s3: ArchiveSettings = ArchiveSettings()
+    """How a bucket is reached."""
 
     @property
     def lock(self) -> Path:
@@ -93,12 +69,14 @@ def paths_of(settings: Settings) -> LakePaths:
         ConfigurationError: Half of a pair of keys is missing.
     """
     folder, archive = settings.data_dir / "archive", settings.archive
+    if (archive.s3_key_id is None) != (archive.s3_secret is None):
+        raise ConfigurationError("archive.s3_key_id and archive.s3_secret belong together: set both, or none")
     remote = archive.catalog is not None and "://" in archive.catalog
     return LakePaths(
         catalog=Path(archive.catalog) if archive.catalog and not remote else folder / "catalog.sqlite",
         data=(archive.data_path or str(folder / "data")).rstrip("/") + "/",
         postgres=postgres_of(archive.catalog, archive.catalog_password) if archive.catalog and remote else None,
-        s3=s3_access_of(archive),
+        s3=archive,
     )
 
 

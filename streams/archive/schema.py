@@ -31,20 +31,7 @@ from models.events.registry import Emits, EntityKind
 from models.events.topics import COMMANDS, ERASURES, PROFILES, TURNS, Topic
 from models.project.mentions import Mentions, mentions
 from models.wire.envelope import tag_of
-from streams.archive.columns import (
-    DAY,
-    TEXT,
-    TIME,
-    UTC_TIME,
-    Column,
-    field_column,
-    fields_of,
-    list_of,
-    owner_column,
-    plain,
-    record_column,
-    type_of,
-)
+from streams.archive.columns import DAY, TEXT, TIME, UTC_TIME, Column, field_column, fields_of, list_of, plain, type_of
 from streams.archive.place import METADATA
 from streams.archive.rows import OF_PROFILE, RiskPointOfSession, Rows
 from streams.encryption.tokens import MARK, plain_size_bytes
@@ -119,27 +106,32 @@ def _day_told(rows: Rows, end: int) -> list[date | None]:
     return [told and date.fromordinal(told[end]) for told in rows.days_told()]
 
 
+def _of_owners(name: str, rows: Rows) -> list[str]:
+    """A text field of those whose part each row is."""
+    return [getattr(owner, name) for owner in rows.owners]
+
+
 def _types(rows: Rows) -> list[str]:
     tags = {kind: tag_of(kind) for kind in set(map(type, rows.events))}
     return [tags[type(event)] for event in rows.events]
 
 
 _COUNT, _BYTES = plain("BIGINT", pl.Int64), plain("BLOB", pl.Binary)
-_APP = record_column(
+_APP = Column(
     "app",
     TEXT,
     lambda rows: folders([getattr(owner, "app_id", "") for owner in rows.owners]),
     Meaning("The folder of the app: its id made fit for a path, rare ones share one. Filter by `app_id`.", OPERATIONAL),
 )
-_TYPE = record_column("type", TEXT, _types, TYPE)
+_TYPE = Column("type", TEXT, _types, TYPE)
 _PLACE = (
-    record_column(
+    Column(
         "kafka_partition",
         plain("INTEGER", pl.Int32),
         lambda rows: rows.partitions,
         Meaning("Partition of the record, on its topic.", OPERATIONAL, "number"),
     ),
-    record_column(
+    Column(
         "kafka_offset",
         _COUNT,
         lambda rows: rows.offsets,
@@ -151,7 +143,7 @@ _PLACE = (
         _appended_at,
         Meaning("When the broker received the record; of Turntide's own topics when it was sent.", OPERATIONAL),
     ),
-    record_column(
+    Column(
         "record_bytes",
         _COUNT,
         lambda rows: rows.sizes,
@@ -166,7 +158,7 @@ _PLACE = (
         ),
     ),
 )
-_EXTRA = record_column(
+_EXTRA = Column(
     "extra",
     TEXT,
     lambda rows: [rows.extras.get(row) for row in range(len(rows))],
@@ -174,17 +166,17 @@ _EXTRA = record_column(
 )
 _TOLD = '{} day that the text tells of ("yesterday", "in May"); null: none, put right since, or of an earlier release.'
 _OF_TURNS = (
-    record_column(
+    Column(
         "content_exact",
         _BYTES,
         lambda rows: [rows.exacts.get(row) for row in range(len(rows))],
         Meaning("UTF-8 of the text where `content` had to differ from it (U+0000); else null.", CONTENT),
     ),
     *(
-        record_column(name, DAY, partial(_day_told, end=end), Meaning(_TOLD.format(which), CONTENT))
+        Column(name, DAY, partial(_day_told, end=end), Meaning(_TOLD.format(which), CONTENT))
         for end, (name, which) in enumerate((("told_from", "First"), ("told_to", "Last")))
     ),
-    record_column("content_bytes", _COUNT, _content_bytes, Meaning("UTF-8 bytes of the text.", BEHAVIOUR, "bytes")),
+    Column("content_bytes", _COUNT, _content_bytes, Meaning("UTF-8 bytes of the text.", BEHAVIOUR, "bytes")),
     _EXTRA,
 )
 
@@ -208,7 +200,7 @@ def _table(
 ) -> RawTable:
     fields = {field.name: field for event in carries for field in fields_of(event)}
     columns = [
-        owner_column(n, _meaning(n, carries))
+        Column(n, TEXT, partial(_of_owners, n), _meaning(n, carries))
         if n in of_owner
         else field_column((rename or {}).get(n, n), field, _meaning(n, carries))
         for n, field in fields.items()
@@ -256,7 +248,7 @@ _NAMES = list_of(TEXT)
 
 def _mentioned(named: str) -> Column:
     meaning = Meaning(f"{named.capitalize()} that the record names.", IDENTIFIER)
-    return record_column(
+    return Column(
         f"mentioned_{named}", _NAMES, lambda rows: [getattr(mentions(event), named) for event in rows.events], meaning
     )
 

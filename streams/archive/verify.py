@@ -240,16 +240,16 @@ def status(con: duckdb.DuckDBPyConnection) -> ArchiveStatus:
     partitions = con.execute(
         f"SELECT topic, kafka_partition, next_offset, landed_at FROM {RAW}.{OFFSETS} ORDER BY ALL"
     ).fetchall()
+    sized = (f"SELECT '{name}', count(*), coalesce(sum(record_bytes), 0)::BIGINT FROM {RAW}.{name}" for name in TABLES)
+    counted = {name: row for name, *row in con.execute(" UNION ALL ".join(sized)).fetchall()}
     names = PartitionStatus.__struct_fields__
     return ArchiveStatus(
-        tables=[_table(con, name, *files.get(name, (0, 0))) for name in TABLES],
+        tables=[_table(name, *counted[name], *files.get(name, (0, 0))) for name in TABLES],
         partitions=[PartitionStatus(**dict(zip(names, row, strict=True))) for row in partitions],
         snapshots=snapshots,
     )
 
 
-def _table(con: duckdb.DuckDBPyConnection, name: str, files: int, size: int) -> TableStatus:
-    found: Any = con.execute(f"SELECT count(*), coalesce(sum(record_bytes), 0)::BIGINT FROM {RAW}.{name}").fetchone()
-    rows, json_bytes = found
+def _table(name: str, rows: int, json_bytes: int, files: int, size: int) -> TableStatus:
     ratio = round(size / json_bytes, 3) if json_bytes else None
     return TableStatus(table=name, rows=rows, files=files, bytes=size, json_bytes=json_bytes, ratio=ratio)

@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 import duckdb
 import polars as pl
 import structlog
+from aiokafka import TopicPartition
 from filelock import FileLock, Timeout
 
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
-from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move, unlandable
+from streams.archive.buffer import LandingBuffer, Move, unlandable
 from streams.archive.catalog import LAKE, METADATA, LakePaths, is_locked, open_writer, unavailable
 from streams.archive.columns import grows, type_of_column
 from streams.archive.postgres import AdvisoryLock
@@ -195,7 +196,7 @@ class LakeWriter:
 
     # --- offsets
 
-    def offsets(self) -> dict[ArchivedPartition, Move]:
+    def offsets(self) -> dict[TopicPartition, Move]:
         """Where the archive stands, by partition; `expected` is what the next landing must find.
 
         Raises:
@@ -207,9 +208,7 @@ class LakeWriter:
             ).fetchall()
         except duckdb.Error as error:
             raise unavailable(error, self.paths, "reading the archive's offsets") from None
-        return {
-            ArchivedPartition(topic, partition): Move(next_, first, next_) for topic, partition, first, next_ in rows
-        }
+        return {TopicPartition(topic, partition): Move(next_, first, next_) for topic, partition, first, next_ in rows}
 
     # --- landing
 
@@ -267,7 +266,7 @@ class LakeWriter:
         finally:
             self.con.unregister("landing")
 
-    def _move(self, moves: Mapping[ArchivedPartition, Move], now: datetime) -> None:
+    def _move(self, moves: Mapping[TopicPartition, Move], now: datetime) -> None:
         known = {place: move for place, move in moves.items() if move.expected is not None}
         new = {place: move for place, move in moves.items() if move.expected is None}
         stored = self.offsets()
@@ -307,7 +306,7 @@ def _frame(buffer: LandingBuffer, name: str) -> pl.DataFrame:
         except DATA_ERRORS as error:
             if rows.owners[row] is rows.events[row]:  # else it is a part of what has a row
                 topic = next(place.topic for place in buffer.moves if place.topic.endswith(f".{table.topic.name}"))
-                place = ArchivedPartition(topic, rows.partitions[row])
+                place = TopicPartition(topic, rows.partitions[row])
                 buffer.skip(unlandable(place, rows.offsets[row], error))
         else:
             good.append(row)
@@ -315,7 +314,7 @@ def _frame(buffer: LandingBuffer, name: str) -> pl.DataFrame:
     return table.frame(buffer.rows[name])
 
 
-def _moves_frame(moves: Mapping[ArchivedPartition, Move]) -> pl.DataFrame:
+def _moves_frame(moves: Mapping[TopicPartition, Move]) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "topic": [place.topic for place in moves],

@@ -7,10 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
-
-import duckdb
-from aiokafka import TopicPartition
+from typing import Any, TypeVar
 
 from models.erasure import ErasureSubject
 from models.events import ErasedStore, EraseRequested, SessionName
@@ -51,15 +48,33 @@ class WriterArchive:
     async def landed(self) -> Positions:
         """Next offset to land of each partition, as the catalog has it."""
         known = await self._while_alone(self.writer.offsets)
-        return {TopicPartition(place.topic, place.partition): move.next for place, move in known.items()}
+        return {place: move.next for place, move in known.items()}
 
     async def sessions_of(self, request: EraseRequested) -> Sequence[Spoke]:
         """Everybody who spoke in a session of the subject, and when."""
-        return await self._while_alone(lambda: sessions_of(self.writer.con, request))
+        wanted = {name: value for name in ("app_id", "user_id", "session_id") if (value := getattr(request, name))}
+        condition = " AND ".join(f"{name} = ${name}" for name in wanted)
+        return await self._asked(
+            f"WITH mine AS (SELECT app_id, session_id FROM {_TURNS} WHERE {condition} "
+            f"UNION SELECT app_id, session_id FROM {RAW}.profiles WHERE {condition}), "
+            f"spoke AS (SELECT session_id, app_id, user_id, timestamp AS first, timestamp AS last FROM {_TURNS} "
+            f"UNION ALL SELECT session_id, app_id, user_id, started_at, timestamp FROM {RAW}.profiles) "
+            "SELECT session_id, app_id, user_id, min(first), max(last) FROM spoke "
+            "SEMI JOIN mine USING (app_id, session_id) GROUP BY ALL ORDER BY ALL",
+            wanted,
+        )
 
     async def namesakes_of(self, sessions: Collection[SessionName]) -> set[SessionName]:
         """Every session with the id of one of these, in any app, as far as the archive tells."""
-        return await self._while_alone(lambda: namesakes_of(self.writer.con, sessions))
+        rows = await self._asked(
+            f"SELECT DISTINCT app_id, session_id FROM (SELECT app_id, session_id FROM {_TURNS} UNION ALL "
+            f"SELECT app_id, session_id FROM {RAW}.profiles) WHERE session_id IN (SELECT unnest($ids::VARCHAR[]))",
+            {"ids": sorted({session.session_id for session in sessions})},
+        )
+        return {SessionName(*row) for row in rows}
+
+    async def _asked(self, sql: str, parameters: dict[str, Any]) -> list[Any]:
+        return await self._while_alone(lambda: self.writer.con.execute(sql, parameters).fetchall())
 
     async def erase(self, subject: ErasureSubject) -> list[ErasedStore]:
         """Remove every row of the subject, their bytes, and what was mined and published of them."""
@@ -78,30 +93,3 @@ class WriterArchive:
             finally:
                 await asyncio.wait({working})
             return working.result()
-
-
-def sessions_of(con: duckdb.DuckDBPyConnection, request: EraseRequested) -> list[Spoke]:
-    """Everybody who spoke in a session of the subject, and when."""
-    wanted = {name: value for name in ("app_id", "user_id", "session_id") if (value := getattr(request, name))}
-    condition = " AND ".join(f"{name} = ${name}" for name in wanted)
-    rows: list[Spoke] = con.execute(
-        f"WITH mine AS (SELECT app_id, session_id FROM {_TURNS} WHERE {condition} "
-        f"UNION SELECT app_id, session_id FROM {RAW}.profiles WHERE {condition}), "
-        f"spoke AS (SELECT session_id, app_id, user_id, timestamp AS first, timestamp AS last FROM {_TURNS} "
-        f"UNION ALL SELECT session_id, app_id, user_id, started_at, timestamp FROM {RAW}.profiles) "
-        "SELECT session_id, app_id, user_id, min(first), max(last) FROM spoke "
-        "SEMI JOIN mine USING (app_id, session_id) GROUP BY ALL ORDER BY ALL",
-        wanted,
-    ).fetchall()
-    return rows
-
-
-def namesakes_of(con: duckdb.DuckDBPyConnection, sessions: Collection[SessionName]) -> set[SessionName]:
-    """Every session with the id of one of these, in any app, as far as the archive tells."""
-    ids = sorted({session.session_id for session in sessions})
-    rows = con.execute(
-        f"SELECT DISTINCT app_id, session_id FROM (SELECT app_id, session_id FROM {_TURNS} "
-        f"UNION ALL SELECT app_id, session_id FROM {RAW}.profiles) WHERE session_id IN (SELECT unnest(?::VARCHAR[]))",
-        [ids],
-    ).fetchall()
-    return {SessionName(*row) for row in rows}

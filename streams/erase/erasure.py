@@ -77,7 +77,7 @@ from streams.erase.residual import (
     count_found,
     stores_of,
 )
-from streams.erase.sweep import entities_in, look, look_at_state, stands_on, sweep
+from streams.erase.sweep import look, look_at_state, stands_on, sweep
 from streams.kafka.producer import Record
 from streams.kafka.topics import existing_topics
 
@@ -214,12 +214,12 @@ class Erasure:
             if topic is TURNS:
                 self._spoken_on = {place.partition for place, past in residual.past.items() if past.count}
             if topic is MEMORY_STATE:
-                self._concerned.known(entities_in(residual), self._subject)
+                self._concerned.known(stands_on(residual), self._subject)
 
     async def _look(self, topic: Topic) -> ResidualRecords:
         if topic.public:
             keys = self._keys.setdefault(topic, set())
-            residual, _ = await look(self._logs, topic, self._subject.concerns, keys=keys, until=self._until)
+            residual = await look(self._logs, topic, self._subject.concerns, keys=keys, until=self._until)
             keys |= residual.keys
             return residual
         touched = self._concerned.touched
@@ -248,7 +248,7 @@ class Erasure:
         self._step("users")
         await self._all_read(("memory", COMMANDS))
         # Known to the state by now, though no log may tell of them any more.
-        self._concerned.known(entities_in(await self._look(MEMORY_STATE)), self._subject)
+        self._concerned.known(stands_on(await self._look(MEMORY_STATE)), self._subject)
         await self._follow(PROJECTS)  # likewise: what was said a moment ago may have come into another project
         await self._erase_users()
         await self._all_read(*_ANSWERED)  # an answer under way is of no use, but it names them: it must be counted

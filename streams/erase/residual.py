@@ -54,6 +54,7 @@ class ResidualRecords(Struct):
 
     Attributes:
         looked_at: Records read.
+        read_to: Of a public topic: partition → offset behind the last record read.
         latest: By key, the last record of the key, where it has a value.
         past: Records that the broker still has to remove: not the last of their key, or of a topic without keys.
         keys: Of all of them. A key may identify somebody too: that of a fact does.
@@ -62,6 +63,7 @@ class ResidualRecords(Struct):
     """
 
     looked_at: int = 0
+    read_to: dict[TopicPartition, int] = field(default_factory=dict)
     keys: set[bytes | None] = field(default_factory=set)
     nulls: Counter[TopicPartition] = field(default_factory=Counter)
     lasting_nulls: int = 0
@@ -196,12 +198,10 @@ def stores_of(
     topic: topics.Topic, residual: ResidualRecords, tally: Tally, config: Mapping[str, str], now: datetime
 ) -> list[ErasedStore]:
     """A topic's lines of the proof: what readers find by key, and what the log still has besides."""
-    looked_at = residual.looked_at
+    looked_at, (by_key, in_log, keys) = residual.looked_at, names_of(topic)
     if topic.cleanup is topics.Cleanup.DELETE:
         expires_at = expiry(topic, residual.newest, config)
-        name = f"topic {topic.name}"
-        return [tally.left(name, looked_at=looked_at, remaining=residual.past_count, expires_at=expires_at)]
-    by_key, in_log, keys = names_of(topic)
+        return [tally.left(by_key, looked_at=looked_at, remaining=residual.past_count, expires_at=expires_at)]
     gone_by = compacted_by(now, config)
     lines = [
         tally.left(by_key, looked_at=looked_at, remaining=residual.live_count),
@@ -213,16 +213,13 @@ def stores_of(
 
 
 def names_of(topic: topics.Topic) -> tuple[str, str, str]:
-    """Names of a compacted topic's lines: by key (of a changelog: the state), in the log, and keys of what is gone."""
+    """Names of a topic's lines: by key (of a changelog: the state), in a compacted log, and keys of what is gone."""
     by_key = f"topic {topic.name}" if topic.public else f"state {topic.owner}"
     return by_key, f"log {topic.name}", f"keys {topic.name}"
 
 
 def count_found(topic: topics.Topic, residual: ResidualRecords, tally: Tally) -> None:
     """Note what was found on a topic before anything was removed."""
-    if topic.cleanup is topics.Cleanup.DELETE:
-        tally.found(f"topic {topic.name}", residual.past_count)
-        return
     by_key, in_log, _ = names_of(topic)
-    tally.found(by_key, residual.live_count)
+    tally.found(by_key, residual.past_count if topic.cleanup is topics.Cleanup.DELETE else residual.live_count)
     tally.found(in_log, residual.live_count + residual.past_count)

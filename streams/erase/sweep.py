@@ -1,6 +1,6 @@
 """Reading compacted topics for what they hold of a subject by key, and the null records that remove it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from aiokafka import ConsumerRecord, TopicPartition
 from msgspec import Struct
@@ -8,47 +8,45 @@ from msgspec import Struct
 from models.events.topics import Cleanup, Topic
 from models.user.facts import PREFIX as FACT_PART
 from streams.erase.logs import Logs, Positions
-from streams.erase.residual import ResidualRecord as Trace
-from streams.erase.residual import ResidualRecords
+from streams.erase.residual import ResidualRecord, ResidualRecords
 from streams.kafka.client import Extent
 from streams.kafka.producer import Record
 from streams.kafka.records import appended_at
 from streams.state.changelog import name_of
 
-Concerns = Callable[[Struct], bool]
-
 
 async def look(
     logs: Logs,
     topic: Topic,
-    concerns: Concerns,
+    concerns: Callable[[Struct], bool],
     *,
     keys: Iterable[bytes | None] = (),
     until: Positions | None = None,
-) -> tuple[ResidualRecords, dict[TopicPartition, int]]:
-    """Read a public topic from its start and note what is the subject's; also returns up to where it was read.
+) -> ResidualRecords:
+    """Read a public topic from its start and note what is the subject's.
 
     `keys` are those that earlier looks found. From `until` on nothing counts: what was said after the erasure does not
     belong to it.
     """
     residual, compacted = ResidualRecords(keys=set(keys)), topic.cleanup is Cleanup.COMPACT
     extents = await logs.extents(topic)
+    residual.read_to = {place: extent.end for place, extent in extents.items()}
     async for record in logs.read(extents):
         residual.looked_at += 1
         event = logs.event_of(topic, record)
         place = TopicPartition(record.topic, record.partition)
         counts = event is not None and _is_before(record, until) and concerns(event)
-        trace = _trace(record, owned=True) if counts else None
+        found = ResidualRecord(record.offset, appended_at(record), owned=True) if counts else None
         if compacted and event is None:
             residual.take_null(place, record.key)
         elif compacted:
-            residual.take(place, record.key, trace)
-        elif trace is not None:
-            residual.past[place].add(trace)  # of a topic that keeps all of them for a time
-    return residual, {place: extent.end for place, extent in extents.items()}
+            residual.take(place, record.key, found)
+        elif found is not None:
+            residual.past[place].add(found)  # of a topic that keeps all of them for a time
+    return residual
 
 
-async def sweep(logs: Logs, topic: Topic, concerns: Concerns) -> int:
+async def sweep(logs: Logs, topic: Topic, concerns: Callable[[Struct], bool]) -> int:
     """Write a null record for every key of a compacted topic whose last value is the subject's; returns how many.
 
     A key that is written again meanwhile is left: what is said after the erasure does not belong to it.
@@ -56,12 +54,12 @@ async def sweep(logs: Logs, topic: Topic, concerns: Concerns) -> int:
     Raises:
         DeliveryFailed: Not acknowledged; it may be repeated.
     """
-    residual, read_to = await look(logs, topic, concerns)
+    residual = await look(logs, topic, concerns)
     live = residual.live
-    later = await _keys_since(logs, topic, {place: read_to[place] for place in live})
-    nulls = {
-        place: [Record(key, None) for key in keys if key not in later.get(place, ())] for place, keys in live.items()
-    }
+    ends = await logs.ends(topic)
+    since = {place: Extent(residual.read_to[place], ends[place]) for place in live}
+    later = {(record.topic, record.partition, record.key) async for record in logs.read(since)}
+    nulls = {place: [Record(key, None) for key in keys if (*place, key) not in later] for place, keys in live.items()}
     await logs.write({place: records for place, records in nulls.items() if records})
     return sum(map(len, nulls.values()))
 
@@ -90,20 +88,20 @@ async def look_at_state(
         entity, part = name_of(record.key)
         mine, is_before = owned(entity), _is_before(record, until)
         counts = record.value is not None and is_before and (mine or touched(entity))
-        residual.take(place, record.key, _trace(record, owned=mine) if counts else None)
+        residual.take(
+            place, record.key, ResidualRecord(record.offset, appended_at(record), owned=mine) if counts else None
+        )
         if record.value is None and is_before:
             # Of somebody who holds something of the subject: a fact's key is what was said.
             residual.lasting_nulls += mine or (touched(entity) and part.startswith(FACT_PART))
     return residual
 
 
-def entities_in(residual: ResidualRecords) -> set[str]:
-    """Entities of a changelog that are there."""
-    return {name_of(key)[0] for keys in residual.live.values() for key in keys if key is not None}
-
-
 def stands_on(residual: ResidualRecords) -> dict[str, set[int]]:
-    """Likewise, and on which partitions: a producer of the source may choose them otherwise than Turntide does."""
+    """Entities of a changelog that are there, and on which partitions.
+
+    A producer of the source may choose these otherwise than Turntide does.
+    """
     found: dict[str, set[int]] = {}
     for place, keys in residual.live.items():
         for key in keys:
@@ -114,19 +112,3 @@ def stands_on(residual: ResidualRecords) -> dict[str, set[int]]:
 
 def _is_before(record: ConsumerRecord, until: Positions | None) -> bool:
     return until is None or record.offset < until.get(TopicPartition(record.topic, record.partition), 0)
-
-
-def _trace(record: ConsumerRecord, *, owned: bool) -> Trace:
-    return Trace(record.offset, appended_at(record), owned)
-
-
-async def _keys_since(
-    logs: Logs, topic: Topic, since: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, set[bytes]]:
-    """Keys that were written from these offsets on."""
-    extents = await logs.extents(topic)
-    found: dict[TopicPartition, set[bytes]] = {}
-    later = {place: Extent(start, extents[place].end) for place, start in since.items()}
-    async for record in logs.read(later):
-        found.setdefault(TopicPartition(record.topic, record.partition), set()).add(record.key)
-    return found

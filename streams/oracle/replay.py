@@ -9,6 +9,8 @@ letter, as there. What the role left behind must be equal: state byte for byte, 
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import groupby
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from aiokafka.structs import ConsumerRecord
@@ -158,22 +160,48 @@ class Replayed(NamedTuple):
     erased: frozenset[ErasureSubject] = frozenset()
 
 
+class FoldRules(NamedTuple):
+    """What folds a partition from an offset on."""
+
+    first_offset: int
+    policy: Policy
+    scorer: TurnScorer
+
+
+RulesOf = Callable[[int], Sequence[FoldRules]]
+"""The rules of a partition, in the order of their offsets; below the first of them the first count."""
+
+
 class LogReplay(ABC, Generic[_Arrival]):
-    """Folds the records of one partition after another. Records that come again change nothing."""
+    """Folds the records of one partition after another. Records that come again change nothing.
+
+    Args:
+        policy: By which all is folded that `rules_of` says nothing of.
+        rules_of: By which each partition is folded; None: by the policy.
+
+    Attributes:
+        folded: Whose log it is.
+        fed: Partition → offset behind the last record that was given, refused ones too.
+        limit: Of what `take` is given, fold only the first so many records of each partition.
+        progress: Called with the number of records that `take` was given and are folded, batch by batch.
+    """
 
     folded: Folded
-    """Whose log it is."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, rules_of: RulesOf | None = None) -> None:
         self._policy = policy
+        self._rules_of = rules_of and cache(rules_of)
         self._tables: dict[int, MemoryTable] = {}
         self._outputs: dict[str, OutputEvent] = {}
         self._turns = 0
         self._turns_of: defaultdict[SessionName, set[int]] = defaultdict(set)
         self._forgotten = Forgotten()
         self._floods: dict[int, FloodGauge] = {}
+        self._taken: Counter[int] = Counter()
+        self._waiting: list[ConsumerRecord] = []
         self.fed: dict[int, int] = {}
-        """Partition → offset behind the last record that was given, refused ones too."""
+        self.limit: int | None = None
+        self.progress: Callable[[int], None] = lambda _: None
 
     @abstractmethod
     def _decode(self, records: Sequence[ConsumerRecord], above: int, flood: FloodGauge) -> Decoded[_Arrival]:
@@ -183,8 +211,38 @@ class LogReplay(ABC, Generic[_Arrival]):
     def _new_fold(self, entities: Entities) -> Callable[[Sequence[_Arrival]], Iterator[PartitionFolded]]:
         """The fold of a partition over its state."""
 
+    def take(self, record: ConsumerRecord) -> None:
+        """Take the next record, of one partition after another; `result` folds the last of them."""
+        if self.limit is not None and self._taken[record.partition] >= self.limit:
+            return
+        waiting = self._waiting
+        if waiting and (record.partition != waiting[0].partition or len(waiting) >= _BATCH_RECORDS):
+            self._fold_waiting()
+        self._taken[record.partition] += 1
+        self._waiting.append(record)
+
+    def _fold_waiting(self) -> None:
+        if waiting := self._waiting:
+            self._waiting = []
+            self.fold(waiting[0].partition, waiting)
+            self.progress(self._taken.total())
+
     def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
         """Fold records of a partition, in log order; none change nothing."""
+        if self._rules_of is None:
+            self._fold(partition, records)
+            return
+        rules = self._rules_of(partition)
+        later = rules[1:]
+        for number, run in groupby(records, lambda record: sum(record.offset >= each.first_offset for each in later)):
+            self._go_on_by(rules[number])
+            self._fold(partition, list(run))
+
+    def _go_on_by(self, rules: FoldRules) -> None:
+        """Fold what comes next by other rules, over the state that there is: as a role that was started anew."""
+        self._policy = rules.policy
+
+    def _fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
         if not records:
             return
         self.fed[partition] = records[-1].offset + 1
@@ -237,7 +295,8 @@ class LogReplay(ABC, Generic[_Arrival]):
                 table.put(entity, parts)
 
     def result(self) -> Replayed:
-        """Everything folded so far; it changes with what is folded next."""
+        """Everything that was given, folded; it changes with what is folded next."""
+        self._fold_waiting()
         entities = {number: table.entities for number, table in self._tables.items()}
         forgotten = self._forgotten.among(self._outputs)
         numbered = {
@@ -264,14 +323,14 @@ class SessionReplay(LogReplay[DecodedArrival]):
 
     folded = SESSIONS
 
-    def __init__(self, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> None:
-        super().__init__(policy)
+    def __init__(self, policy: Policy, embedder: Embedder, scorer: TurnScorer, rules_of: RulesOf | None = None) -> None:
+        super().__init__(policy, rules_of)
+        self._embedder = embedder
         self._intake = Intake(policy, embedder, scorer)
 
-    def go_on_with(self, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> None:
-        """Fold what comes next by other rules, over the state that there is: as a role that was started anew."""
-        self._policy = policy
-        self._intake = Intake(policy, embedder, scorer)
+    def _go_on_by(self, rules: FoldRules) -> None:
+        super()._go_on_by(rules)
+        self._intake = Intake(rules.policy, self._embedder, rules.scorer)
 
     def _decode(self, records: Sequence[ConsumerRecord], above: int, flood: FloodGauge) -> Decoded[DecodedArrival]:
         return self._intake.take(records, above=above, flood=flood)
@@ -292,46 +351,6 @@ class UsersReplay(LogReplay[Command]):
         return MemoryPartitionFold(entities, self._policy).fold
 
 
-class ReplayFeed:
-    """Takes records one by one, partition after partition, and folds them in batches.
-
-    Args:
-        replay: Folds.
-        limit: Fold only the first so many records of each partition.
-        progress: Called with the number of records folded, batch by batch.
-    """
-
-    def __init__(
-        self, replay: LogReplay[Any], *, limit: int | None = None, progress: Callable[[int], None] = lambda _: None
-    ) -> None:
-        self._replay = replay
-        self._limit = limit
-        self._progress = progress
-        self._taken: Counter[int] = Counter()
-        self._waiting: list[ConsumerRecord] = []
-
-    def take(self, record: ConsumerRecord) -> None:
-        """Take the next record."""
-        if self._limit is not None and self._taken[record.partition] >= self._limit:
-            return
-        waiting = self._waiting
-        if waiting and (record.partition != waiting[0].partition or len(waiting) >= _BATCH_RECORDS):
-            self._fold()
-        self._taken[record.partition] += 1
-        self._waiting.append(record)
-
-    def finish(self) -> Replayed:
-        """Fold the rest."""
-        if self._waiting:
-            self._fold()
-        return self._replay.result()
-
-    def _fold(self) -> None:
-        self._replay.fold(self._waiting[0].partition, self._waiting)
-        self._progress(self._taken.total())
-        self._waiting = []
-
-
 async def feed_log(
     settings: Settings,
     replay: LogReplay[Any],
@@ -346,15 +365,15 @@ async def feed_log(
         settings: Which cluster and prefix.
         replay: Folds.
         before: Partition → offset: fold only records below it. None: all that there is.
-        limit: As of `ReplayFeed`.
+        limit: As of `LogReplay`.
         progress: Likewise.
 
     Raises:
         StoreUnavailable: Kafka does not answer.
         ConfigurationError: There is no such topic.
     """
-    feed = ReplayFeed(replay, limit=limit, progress=progress)
+    replay.limit, replay.progress = limit, progress
     source = replay.folded.source.full_name(settings.topic_prefix)
     async for record in read_to_end(settings.kafka, source, first=dict(replay.fed), before=before):
-        feed.take(record)
-    return feed.finish()
+        replay.take(record)
+    return replay.result()

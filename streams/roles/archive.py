@@ -31,7 +31,7 @@ from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.events.topics import Topic
 from models.policy import IntakePolicy, Policy
 from models.wire.trace_context import NO_TRACES
-from streams.archive.buffer import UNLANDABLE, ArchivedPartition, LandingBuffer, Move, hole
+from streams.archive.buffer import UNLANDABLE, LandingBuffer, Move, hole
 from streams.archive.catalog import paths_of
 from streams.archive.iceberg.withdraw import withdraw
 from streams.archive.landed import land_all, without_bytes
@@ -120,8 +120,8 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         )
         self._buffer = LandingBuffer()
         self._oldest_s: float | None = None
-        self._taken: Ledger[ArchivedPartition] = Ledger(gap_after_seeks=1)
-        self._landed: dict[ArchivedPartition, Move] = {}
+        self._taken: Ledger[TopicPartition] = Ledger(gap_after_seeks=1)
+        self._landed: dict[TopicPartition, Move] = {}
         """The owned partitions, as the catalog has them."""
         self._lags = Lags(self._consumer, self._landed, topics, self._taken.processed)
         self._one_at_a_time = asyncio.Lock()
@@ -188,10 +188,10 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         polled = await self._consumer.getmany(timeout_ms=_POLL_MS, max_records=self._settings.kafka.max_poll_records)
         if self._failure is not None:
             raise self._failure
-        landed: dict[ArchivedPartition, Move] = {}
+        landed: dict[TopicPartition, Move] = {}
         async with self._one_at_a_time:
             for partition, records in polled.items():
-                await self._take(ArchivedPartition(partition.topic, partition.partition), records)
+                await self._take(partition, records)
             count_polled(polled, self._landed)
             if self._is_due():
                 landed = await self._land()
@@ -202,10 +202,10 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
 
     # --- taking
 
-    async def _take(self, place: ArchivedPartition, fetched: Sequence[ConsumerRecord]) -> None:
+    async def _take(self, place: TopicPartition, fetched: Sequence[ConsumerRecord]) -> None:
         admission, expected = self._taken.admit(place, fetched), self._taken.processed(place)
         if admission.seek_to is not None:
-            self._consumer.seek(TopicPartition(place.topic, place.partition), admission.seek_to)
+            self._consumer.seek(place, admission.seek_to)
         records = admission.records
         if not records or expected is None:
             return
@@ -232,10 +232,9 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         if self._oldest_s is None:
             self._oldest_s = monotonic()
 
-    async def _expired(self, place: ArchivedPartition, next_offset: int, first: int) -> int:
+    async def _expired(self, place: TopicPartition, next_offset: int, first: int) -> int:
         """Note what retention removed before it was archived; returns where the log goes on."""
-        partition = TopicPartition(place.topic, place.partition)
-        start: int = min((await self._consumer.beginning_offsets([partition]))[partition], first)
+        start: int = min((await self._consumer.beginning_offsets([place]))[place], first)
         if start <= next_offset:
             return next_offset
         log.error(
@@ -254,7 +253,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             or monotonic() - self._oldest_s >= wanted.flush_age.total_seconds()
         )
 
-    async def _land(self) -> dict[ArchivedPartition, Move]:
+    async def _land(self) -> dict[TopicPartition, Move]:
         """Land the buffer; returns the partitions that moved. Call with the lock held."""
         buffer, self._buffer, self._oldest_s = self._buffer, LandingBuffer(), None
         if not buffer.moves:
@@ -274,11 +273,11 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         log.debug("archive_landed", records=buffer.records, partitions=len(buffer.moves))
         return buffer.moves
 
-    async def _commit_offsets(self, landed: dict[ArchivedPartition, Move]) -> None:
+    async def _commit_offsets(self, landed: dict[TopicPartition, Move]) -> None:
         """Commit to Kafka for those who watch the lag; nothing of ours reads it."""
         if not landed:
             return
-        owned = {TopicPartition(p.topic, p.partition): move.next for p, move in landed.items() if p in self._landed}
+        owned = {p: move.next for p, move in landed.items() if p in self._landed}
         with suppress(KafkaError):
             await self._consumer.commit(owned)
 
@@ -303,7 +302,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         async with self._one_at_a_time:
             self._is_revoked = False
             try:
-                await self._seek_to_catalog([ArchivedPartition(p.topic, p.partition) for p in assigned])
+                await self._seek_to_catalog([*assigned])
             except Exception as error:  # noqa: BLE001 - aiokafka would log it and go on
                 self._failure = error
             else:
@@ -315,23 +314,22 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         self._taken.forget()
         self._landed.clear()
 
-    async def _seek_to_catalog(self, places: Sequence[ArchivedPartition]) -> None:
-        partitions = {place: TopicPartition(place.topic, place.partition) for place in places}
+    async def _seek_to_catalog(self, places: Sequence[TopicPartition]) -> None:
         known = await asyncio.to_thread(self._writer.offsets)
-        starts = await self._consumer.beginning_offsets(list(partitions.values()))
-        ends = await self._consumer.end_offsets(list(partitions.values()))
+        starts = await self._consumer.beginning_offsets([*places])
+        ends = await self._consumer.end_offsets([*places])
         self._buffer, self._oldest_s = LandingBuffer(), None
         self._own_nothing()
-        for place, partition in partitions.items():
-            start = starts[partition]
+        for place in places:
+            start = starts[place]
             move = known.get(place, Move(None, start, start))
-            if move.next > ends[partition]:
+            if move.next > ends[place]:
                 raise ConfigurationError(
                     f"the archive {self._writer.paths.shown} holds {place.topic}-{place.partition} up to offset "
-                    f"{move.next}, the topic ends at {ends[partition]}: it was recreated, or this is another cluster. "
+                    f"{move.next}, the topic ends at {ends[place]}: it was recreated, or this is another cluster. "
                     "Set TURNTIDE_ARCHIVE__CATALOG and TURNTIDE_ARCHIVE__DATA_PATH to a new place."
                 )
             self._taken.know(place, move.next)
             self._landed[place] = move
-            self._consumer.seek(partition, move.next)
+            self._consumer.seek(place, move.next)
         log.info("archive_assigned", partitions=len(places))

@@ -9,7 +9,7 @@ import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from models.events.topics import Topic
-from streams.archive.buffer import UNLANDABLE, ArchivedPartition, Move
+from streams.archive.buffer import UNLANDABLE, Move
 from streams.archive.schema import TABLES, Skipped
 from streams.archive.writer import LandedFiles
 from streams.kafka.records import event_time_of, show_event_time_lag, show_lags
@@ -20,19 +20,17 @@ log = structlog.get_logger(__name__)
 _SHOW_EVERY_S = 1.0
 
 
-def count_polled(
-    polled: Mapping[TopicPartition, Sequence[ConsumerRecord]], owned: Container[ArchivedPartition]
-) -> None:
+def count_polled(polled: Mapping[TopicPartition, Sequence[ConsumerRecord]], owned: Container[TopicPartition]) -> None:
     """One poll's records, and how late the last of each partition are that has not moved to another worker since."""
     for partition, records in polled.items():
-        if ArchivedPartition(partition.topic, partition.partition) in owned:
+        if partition in owned:
             show_event_time_lag(partition.partition, event_time_of(records[-1]))
     if polled:
         metrics.histogram("batch_turns").observe(sum(map(len, polled.values())))
 
 
 def count_landed(
-    files: Mapping[str, LandedFiles], moves: Mapping[ArchivedPartition, Move], topics: Mapping[str, Topic]
+    files: Mapping[str, LandedFiles], moves: Mapping[TopicPartition, Move], topics: Mapping[str, Topic]
 ) -> None:
     """One landing."""
     for name, written in files.items():
@@ -65,9 +63,9 @@ class Lags:
     def __init__(
         self,
         consumer: AIOKafkaConsumer,
-        landed: Mapping[ArchivedPartition, Move],
+        landed: Mapping[TopicPartition, Move],
         topics: Mapping[str, Topic],
-        taken: Callable[[ArchivedPartition], int | None],
+        taken: Callable[[TopicPartition], int | None],
     ) -> None:
         self._consumer = consumer
         self._landed = landed
@@ -82,12 +80,11 @@ class Lags:
         self._shown_s, assigned = monotonic(), self._consumer.assignment()
         lags: dict[TopicPartition, int] = {}
         for place, move in self._landed.items():
-            partition = TopicPartition(place.topic, place.partition)
-            end = self._consumer.last_stable_offset(partition) if partition in assigned else None
+            end = self._consumer.last_stable_offset(place) if place in assigned else None
             if end is not None:
                 # Behind the last record there may be markers of transactions, which nobody is given.
-                is_all = self._taken(place) == move.next and await self._consumer.position(partition) >= end
-                lags[partition] = 0 if is_all else max(0, end - move.next)
+                is_all = self._taken(place) == move.next and await self._consumer.position(place) >= end
+                lags[place] = 0 if is_all else max(0, end - move.next)
                 labels = {"topic": self._topics[place.topic].name, "partition": str(place.partition)}
-                metrics.gauge("archive_lag_records", **labels).set(lags[partition])
+                metrics.gauge("archive_lag_records", **labels).set(lags[place])
         show_lags(lags)

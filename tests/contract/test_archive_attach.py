@@ -12,7 +12,7 @@ import pytest
 
 from jobs.archive.attach import Engine, lines_for
 from models.errors import ConfigurationError
-from streams.archive.extensions import installed_in
+from streams.archive.extensions import _wheel
 from streams.settings import Settings
 from tests.support.iceberg_tables import Archive
 from tests.support.lake_records import NOW, buffer_of, turn
@@ -33,8 +33,8 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
 def home(tmp_path: Path) -> Path:
     """A home directory with DuckDB's extensions, which a reader elsewhere would download."""
     with closing(duckdb.connect(config={"home_directory": str(tmp_path)})) as con:
-        for wheel in installed_in("ducklake", "sqlite_scanner"):
-            con.execute(f"INSTALL '{wheel}'")
+        for name in ("ducklake", "sqlite_scanner"):
+            con.execute(f"INSTALL '{_wheel(name).file}'")
     return tmp_path
 
 

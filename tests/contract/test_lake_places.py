@@ -8,12 +8,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from aiokafka import TopicPartition
 from pydantic import SecretStr
 
 from models.erasure import ErasureSubject
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.events.topics import TURNS
-from streams.archive.buffer import ArchivedPartition as Partition
 from streams.archive.catalog import METADATA, open_reader
 from streams.archive.damage import damaged, foreign_files
 from streams.archive.erasing import erase
@@ -28,7 +28,7 @@ from tests.support.lake_records import NOW, PREFIX, buffer_of, land, turn
 from tests.support.subjects import of_session, sessions
 
 CANARY = "canaryfeathers"
-_TURNS = Partition(TURNS.full_name(PREFIX), 0)
+_TURNS = TopicPartition(TURNS.full_name(PREFIX), 0)
 _ROUNDS, _ROUNDS_HERE = 3, 8
 """Landings beside a reader. With scans of the catalog on connections of their own most runs of 16 find a wrong read."""
 

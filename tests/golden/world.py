@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from aiokafka import TopicPartition
 from aiokafka.partitioner import murmur2
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
@@ -30,7 +31,7 @@ from models.wire.envelope import headers_for, key_of
 from streams.api.live.feed import TOPICS as LIVE_TOPICS
 from streams.api.live.feed import take as take_live
 from streams.api.live.service import LivePage
-from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
+from streams.archive.buffer import LandingBuffer, Move
 from streams.archive.erasing import erase
 from streams.archive.landed import land_all
 from streams.archive.place import LakePaths
@@ -255,7 +256,7 @@ class World:
                 landing = land_all(topic, name, records, self.policy.intake)
                 buffer.take(landing.rows)
                 buffer.skip_all(landing.skipped)
-                buffer.moves[ArchivedPartition(name, number)] = Move(None, 0, len(records))
+                buffer.moves[TopicPartition(name, number)] = Move(None, 0, len(records))
         writer = LakeWriter(LakePaths(self.folder / "catalog.sqlite", f"{self.folder}/data/"))
         try:
             writer.land(buffer, now=self.now)

@@ -17,7 +17,7 @@ from models.events import ClockTicked, DeadLetter, SessionEnded
 from models.events.topics import ALERTS, DEAD_LETTERS, PROFILES, TURNS
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
-from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
+from streams.archive.buffer import LandingBuffer, Move
 from streams.archive.catalog import open_reader, paths_of, reading
 from streams.archive.inputs import archived_count, archived_inputs
 from streams.archive.rows import Rows
@@ -25,7 +25,7 @@ from streams.archive.verify import Verification, verify
 from streams.archive.writer import LakeWriter
 from streams.kafka.client import admin, consumer
 from streams.kafka.producer import Record
-from streams.oracle.replay import ReplayFeed, SessionReplay, feed_log
+from streams.oracle.replay import SessionReplay, feed_log
 from streams.roles import archive
 from streams.settings import Settings
 from streams.settings.archive import ArchiveSettings
@@ -77,12 +77,12 @@ async def test_the_archive_replays_like_the_log(settings: Settings) -> None:
     async with running(settings, "archive"):
         await archived(settings)
     policy, embedder = policy_of(settings), embedder_of(settings)
-    feed = ReplayFeed(SessionReplay(policy, embedder, RuleScorer()))
+    replay = SessionReplay(policy, embedder, RuleScorer())
     with reading(paths_of(settings)) as lake:
         for record in archived_inputs(lake, TURNS.full_name(settings.topic_prefix)):
-            feed.take(record)
+            replay.take(record)
         count = archived_count(lake)
-    found, wanted = feed.finish(), await feed_log(settings, SessionReplay(policy, embedder, RuleScorer()))
+    found, wanted = replay.result(), await feed_log(settings, SessionReplay(policy, embedder, RuleScorer()))
 
     letters = {id_ for id_, event in wanted.outputs.items() if isinstance(event, DeadLetter)}
     assert found.entities == wanted.entities
@@ -178,7 +178,7 @@ async def test_records_lost_to_retention_are_a_finding(settings: Settings) -> No
 
 async def test_recreated_topic_is_refused(settings: Settings) -> None:
     """An archive that is ahead of the log belongs to another one: better stop than guess."""
-    place = ArchivedPartition(TURNS.full_name(settings.topic_prefix), 0)
+    place = TopicPartition(TURNS.full_name(settings.topic_prefix), 0)
     buffer = LandingBuffer()
     buffer.moves[place] = Move(None, 0, 1_000)
     writer = LakeWriter(paths_of(settings))

@@ -103,7 +103,7 @@ async def test_logs_are_cut_at_the_erasure(settings: Settings, logs: Logs) -> No
     turns, names = place(logs, TURNS), ("anna-1", "bert-1", "anna-1")
     await keep(logs, TURNS, [recorded(said(n, session_id=name)) for n, name in enumerate(names)])
     await keep(logs, CONVERSATION_TOPICS, [Record(b"bert-1", b"{}")])
-    residual, _ = await look(logs, TURNS, ANNA.concerns)
+    residual = await look(logs, TURNS, ANNA.concerns)
     readers = Readers(logs, partial(logs.ends, TURNS), within=timedelta(seconds=30))
     await purge(logs, readers, "r-1", {TURNS: residual.places}, AsyncMock(return_value=True))
 

@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
 from models.errors import Stalled
 from models.events.topics import TURNS, Topic
 from models.policy import IntakePolicy
-from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
+from streams.archive.buffer import LandingBuffer, Move
 from streams.kafka import watchdog
 from streams.kafka.watchdog import Watchdog, watched
 from streams.roles.archive import Archivist
@@ -124,9 +125,9 @@ class SlowWriter:
         if not hangs:
             self.released.set()
         self.landed: list[tuple[int, int]] = []
-        self.moves: dict[ArchivedPartition, Move] = {}
+        self.moves: dict[TopicPartition, Move] = {}
 
-    def offsets(self) -> dict[ArchivedPartition, Move]:
+    def offsets(self) -> dict[TopicPartition, Move]:
         """Where the last landings stand."""
         return dict(self.moves)
 

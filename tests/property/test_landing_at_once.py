@@ -10,6 +10,7 @@ from typing import Any, cast
 import duckdb
 import polars as pl
 import pytest
+from aiokafka import TopicPartition
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,7 @@ from models.events import AlertStatus, ClockTicked, SessionEnded, SessionErased
 from models.events.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, NUMBERED, PROFILES, TURNS, WINDOWS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
-from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
+from streams.archive.buffer import LandingBuffer, Move
 from streams.archive.catalog import LAKE
 from streams.archive.deduplication import deduplicate, look_again
 from streams.archive.landed import land, land_all
@@ -158,9 +159,9 @@ class InMemory:
                 f"CREATE TABLE {RAW}.{table} ({', '.join(f'{n!r} {t}' for n, t in columns.items())})".replace("'", '"')
             )
         create_views(self.con)
-        self.next: dict[ArchivedPartition, int] = {}
+        self.next: dict[TopicPartition, int] = {}
 
-    def offsets(self) -> dict[ArchivedPartition, Move]:
+    def offsets(self) -> dict[TopicPartition, Move]:
         """Where each partition stands."""
         return {place: Move(next_, 0, next_) for place, next_ in self.next.items()}
 
@@ -173,7 +174,7 @@ class InMemory:
 
     def land(self, table: str, partition: int, keys: list[int]) -> None:
         """One record for each number; equal numbers have equal keys."""
-        place = ArchivedPartition(f"t.{_TABLES[table].name}", partition)
+        place = TopicPartition(f"t.{_TABLES[table].name}", partition)
         for number in keys:
             offset = self.next.get(place, 0)
             self.next[place] = offset + 1

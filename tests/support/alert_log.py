@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from jobs.replay.alert import AlertCompared, AlertSource, Recorded, replay_alert
+from jobs.replay.alert import AlertCompared, Recorded, TopicSource, replay_alert
 from jobs.replay.command import folding
 from models.events import AlertChanged, InputEvent, SessionEnded
 from models.events.topics import ALERTS, TURNS
@@ -19,7 +19,7 @@ from models.wire.codec import encode
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
 from streams.kafka.records import record_of_input
-from streams.oracle.replay import SessionReplay
+from streams.oracle.replay import FoldRules, SessionReplay
 from streams.settings import Settings, load_settings
 from streams.state import policy_versions as versions
 from tests.support.lake_records import NOW, PREFIX, RECEIVED, buffer_of, turn
@@ -72,15 +72,9 @@ LOG = consumed(escalating())
 
 def alerts_of(log: Sequence[ConsumerRecord], *rules: tuple[int, Policy]) -> list[AlertChanged]:
     """Alerts that a role emits which folds the log by these policies, each from its offset on."""
-    (_, first), *later = rules
-    replay = SessionReplay(first, NoEmbedder(), RuleScorer())
-    ends = [offset for offset, _ in later] + [len(log)]
-    begin = 0
-    for end, policy in zip(ends, [None, *(policy for _, policy in later)], strict=True):
-        if policy is not None:
-            replay.go_on_with(policy, NoEmbedder(), RuleScorer())
-        replay.fold(0, list(log[begin:end]))
-        begin = end
+    ruled = [FoldRules(offset, policy, RuleScorer()) for offset, policy in rules]
+    replay = SessionReplay(rules[0][1], NoEmbedder(), RuleScorer(), lambda _: ruled)
+    replay.fold(0, log)
     return [event for event in replay.result().outputs.values() if isinstance(event, AlertChanged)]
 
 
@@ -92,7 +86,7 @@ def archive(settings: Settings, events: Sequence[InputEvent], alerts: Sequence[A
     writer.close()
 
 
-class MemorySource(AlertSource):
+class MemorySource(TopicSource):
     """Log and alerts in memory."""
 
     def __init__(self, log: Sequence[ConsumerRecord], alerts: Sequence[AlertChanged]) -> None:

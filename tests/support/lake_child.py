@@ -10,8 +10,9 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
+from aiokafka import TopicPartition
+
 from models.events.topics import TURNS
-from streams.archive.buffer import ArchivedPartition
 from streams.archive.maintenance import maintain
 from streams.archive.writer import LakeWriter
 from tests.support.lake_records import NOW, PREFIX, buffer_of, paths, turn
@@ -23,7 +24,7 @@ _MERGE_EVERY = 5
 def main(folder: Path, batches: int, file_limit: int) -> None:
     """Go on where the archive stands."""
     writer = LakeWriter(paths(folder))
-    move = writer.offsets().get(ArchivedPartition(TURNS.full_name(PREFIX), 0))
+    move = writer.offsets().get(TopicPartition(TURNS.full_name(PREFIX), 0))
     first = move.next if move else 0
     sys.stdout.write("ready\n")
     sys.stdout.flush()

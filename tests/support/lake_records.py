@@ -7,6 +7,7 @@ from shutil import copytree
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+from aiokafka import TopicPartition
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -37,7 +38,7 @@ from models.policy import IntakePolicy
 from models.wire.codec import encode
 from models.wire.envelope import key_of, schema_of
 from streams.archive import landed
-from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
+from streams.archive.buffer import LandingBuffer, Move
 from streams.archive.catalog import LakePaths
 from streams.archive.rows import Landed
 from streams.archive.writer import LakeWriter
@@ -128,7 +129,7 @@ def land_all(writer: LakeWriter, by_topic: Mapping[Topic, Sequence[Any]]) -> Non
     for topic, events in by_topic.items():
         for offset, event in enumerate(events):
             take(buffer, topic, event if isinstance(event, Record) else record(event, offset))
-        buffer.moves[ArchivedPartition(topic.full_name(PREFIX), 0)] = Move(None, 0, len(events))
+        buffer.moves[TopicPartition(topic.full_name(PREFIX), 0)] = Move(None, 0, len(events))
     writer.land(buffer, now=NOW)
 
 
@@ -147,7 +148,7 @@ def buffer_of(
         take(buffer, topic, record(event, offset, partition=partition, received=received))
         offset += 1
     start = Move(expected, first if expected is None else 0, offset)
-    buffer.moves[ArchivedPartition(topic.full_name(PREFIX), partition)] = start
+    buffer.moves[TopicPartition(topic.full_name(PREFIX), partition)] = start
     return buffer
 
 

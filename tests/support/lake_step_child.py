@@ -12,8 +12,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from aiokafka import TopicPartition
+
 from models.events.topics import TURNS
-from streams.archive.buffer import ArchivedPartition
 from streams.archive.maintenance import maintain
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
@@ -44,7 +45,7 @@ class Deadly:
 def land_and_maintain(folder: Path, fatal: int) -> None:
     """Land the next batch where the archive stands, then merge, expire and delete everything there is."""
     writer = LakeWriter(paths(folder))
-    move = writer.offsets().get(ArchivedPartition(TURNS.full_name(PREFIX), 0))
+    move = writer.offsets().get(TopicPartition(TURNS.full_name(PREFIX), 0))
     first = move.next if move else 0
     if findings := verify(writer.con, prefix=PREFIX, now=NOW).findings:
         sys.exit(f"what the writer before left is not whole: {findings}")

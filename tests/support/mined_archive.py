@@ -28,6 +28,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from aiokafka import TopicPartition
 from msgspec import Struct
 
 from jobs.analyse.mining.job import Job, Period
@@ -63,7 +64,7 @@ from models.policy.archive import (
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from models.wire.envelope import key_of
-from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
+from streams.archive.buffer import LandingBuffer, Move
 from streams.archive.catalog import LakePaths, reading
 from streams.archive.writer import LakeWriter
 from streams.inference.wordllama import WordLlamaEmbedder
@@ -139,7 +140,7 @@ class _Log:
             key = event.session_id.encode() if topic is TURNS else key_of(event)
             take(self.buffer, topic, Record(0, offset, appended_at, key, encode(event)))
             assert not self.buffer.skipped
-            self.buffer.moves[ArchivedPartition(name, 0)] = Move(None, 0, offset + 1)
+            self.buffer.moves[TopicPartition(name, 0)] = Move(None, 0, offset + 1)
             self._next[name] = offset + 1
             places.append(Position(name, 0, offset))
         return places

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from models.risk.scorer import RuleScorer
 from models.wire.codec import decode_output, encode
 from streams.api.live.board import LiveBoard
 from streams.api.live.feed import take
-from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
+from streams.archive.buffer import LandingBuffer, Move
 from streams.archive.landed import land_all
 from streams.archive.schema import SKIPPED, TABLES
 from streams.archive.writer import LakeWriter
@@ -73,7 +74,7 @@ def test_every_record_is_landed_or_skipped(writer: LakeWriter) -> None:
         landing = land_all(topic, topic.full_name(PREFIX), records, IntakePolicy())
         buffer.take(landing.rows)
         buffer.skip_all(landing.skipped)
-        buffer.moves[ArchivedPartition(topic.full_name(PREFIX), 0)] = Move(None, 0, len(records))
+        buffer.moves[TopicPartition(topic.full_name(PREFIX), 0)] = Move(None, 0, len(records))
         taken[topic] = len(records)
 
     writer.land(buffer, now=NOW)

@@ -7,12 +7,13 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from aiokafka import TopicPartition
 from msgspec.structs import replace
 
 from models.errors import StoreUnavailable
 from models.events import DeadLetter
 from models.events.topics import DEAD_LETTERS, PROFILES, TURNS
-from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move, hole
+from streams.archive.buffer import LandingBuffer, Move, hole
 from streams.archive.catalog import open_reader, reading
 from streams.archive.damage import damaged, foreign_files, render_damage
 from streams.archive.erasing import erase
@@ -160,7 +161,7 @@ def test_an_erasure_does_not_claim_what_it_cannot_read(writer: LakeWriter) -> No
     assert {store.store: store.removed for store in proof}["archive turns"] == 6
 
 
-_TURNS = ArchivedPartition(TURNS.full_name(PREFIX), 0)
+_TURNS = TopicPartition(TURNS.full_name(PREFIX), 0)
 
 
 @pytest.fixture
@@ -177,7 +178,7 @@ def check(landed: LakeWriter, *, after: timedelta = timedelta(0), transactional:
     return verify(landed.con, prefix=PREFIX, now=NOW + after, transactional=transactional)
 
 
-def landed_hole(landed: LakeWriter, reason: str, place: ArchivedPartition = _TURNS, expected: int | None = 3) -> None:
+def landed_hole(landed: LakeWriter, reason: str, place: TopicPartition = _TURNS, expected: int | None = 3) -> None:
     """Offsets 3 and 4 are skipped for the reason."""
     buffer = LandingBuffer()
     buffer.skip(hole(place, expected or 0, (expected or 0) + 1, reason))
@@ -221,7 +222,7 @@ def test_refused_turn_waits_for_its_dead_letter_then_is_a_finding(landed: LakeWr
 def test_absent_offsets_are_normal_only_where_the_log_may_lack_them(landed: LakeWriter) -> None:
     """Compaction removes records; from turns.v1 only a transaction's markers may be missing."""
     landed_hole(landed, ABSENT)
-    profiles = ArchivedPartition(PROFILES.full_name(PREFIX), 0)
+    profiles = TopicPartition(PROFILES.full_name(PREFIX), 0)
     landed.land(buffer_of([profile("p", turns=1)], topic=PROFILES), now=NOW)
     landed_hole(landed, ABSENT, profiles, expected=1)
 

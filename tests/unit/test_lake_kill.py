@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from aiokafka import TopicPartition
 
 from models.events.topics import TURNS
-from streams.archive.buffer import ArchivedPartition
 from streams.archive.catalog import open_reader
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
@@ -18,7 +18,7 @@ from tests.support import lake_child
 from tests.support.lake_child import ROWS
 from tests.support.lake_records import NOW, PREFIX, buffer_of, paths, turn
 
-_TURNS = ArchivedPartition(TURNS.full_name(PREFIX), 0)
+_TURNS = TopicPartition(TURNS.full_name(PREFIX), 0)
 _KILLS = 5
 _LONGER_THAN_ANY = 100_000
 

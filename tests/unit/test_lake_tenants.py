@@ -2,6 +2,7 @@
 
 # ruff: noqa: S608 - tables and views are constants
 
+import asyncio
 from contextlib import closing
 from datetime import timedelta
 from itertools import product
@@ -25,8 +26,7 @@ from streams.archive.verify import verify
 from streams.archive.views.definitions import VIEW_NAMES
 from streams.archive.views.published import columns_of_views
 from streams.archive.writer import LakeWriter
-from streams.erase.archive import namesakes_of
-from streams.erase.archive import sessions_of as spoken_in
+from streams.erase.archive import WriterArchive
 from tests.support.lake_records import (
     NOW,
     PREFIX,
@@ -232,19 +232,20 @@ def test_nobody_labels_another_apps_alert(writer: LakeWriter) -> None:
     assert writer.con.execute("SELECT count(*) FROM alert_labels").fetchall() == [(3,)]
 
 
-def test_sessions_of_a_user_are_those_of_the_users_app(both: LakeWriter) -> None:
+async def test_sessions_of_a_user_are_those_of_the_users_app(both: LakeWriter) -> None:
     """Somebody else's turns under the same id are no session of the user's; a session is asked for with its app."""
+    archive = WriterArchive(both, asyncio.Lock(), lambda: None, both.paths.catalog.parent)
 
-    def spoke(**names: Any) -> set[str]:
+    async def spoke(**names: Any) -> set[str]:
         scope: Any = "user" if "user_id" in names else "session" if "session_id" in names else "app"
         wanted = EraseRequested(request_id="r", timestamp=NOW, scope=scope, **names)
-        return {f"{app_id} {session_id}" for session_id, app_id, *_ in spoken_in(both.con, wanted)}
+        return {f"{app_id} {session_id}" for session_id, app_id, *_ in await archive.sessions_of(wanted)}
 
-    assert {"support s-1"} == spoke(user_id="u-1", app_id="support")
-    assert {"support s-1", f"{THEIRS} s-1"} == spoke(user_id="u-1") == spoke(session_id="s-1")
-    assert {f"{THEIRS} s-1"} == spoke(session_id="s-1", app_id=THEIRS) == spoke(app_id=THEIRS)
-    assert {SessionName("support", "s-1"), SessionName(THEIRS, "s-1")} == namesakes_of(
-        both.con, [SessionName("another", "s-1"), SessionName("support", "s-2")]
+    assert {"support s-1"} == await spoke(user_id="u-1", app_id="support")
+    assert {"support s-1", f"{THEIRS} s-1"} == await spoke(user_id="u-1") == await spoke(session_id="s-1")
+    assert {f"{THEIRS} s-1"} == await spoke(session_id="s-1", app_id=THEIRS) == await spoke(app_id=THEIRS)
+    assert {SessionName("support", "s-1"), SessionName(THEIRS, "s-1")} == await archive.namesakes_of(
+        [SessionName("another", "s-1"), SessionName("support", "s-2")]
     )
     assert [THEIRS, "support"] == apps_of(both.con, "s-1")
 

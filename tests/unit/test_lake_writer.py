@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
 from msgspec.structs import replace
 
 from models.erasure import ErasureSubject
@@ -17,7 +18,6 @@ from models.events import AlertStatus
 from models.events.topics import ALERTS, COMPACTIONS, PROFILES, TURNS, WINDOWS
 from models.policy.archive import RetentionPolicy
 from streams.archive import catalog
-from streams.archive.buffer import ArchivedPartition
 from streams.archive.catalog import open_reader, reading
 from streams.archive.deduplication import deduplicate
 from streams.archive.erasing import erase
@@ -29,7 +29,7 @@ from streams.archive.views.definitions import VIEW_NAMES
 from streams.archive.writer import LakeWriter
 from tests.support.lake_records import NOW, PREFIX, alert, app_window, buffer_of, copied, paths, profile, segment, turn
 
-_TURNS = ArchivedPartition(TURNS.full_name(PREFIX), 0)
+_TURNS = TopicPartition(TURNS.full_name(PREFIX), 0)
 
 
 def ask(writer: LakeWriter, sql: str) -> list[tuple[Any, ...]]:

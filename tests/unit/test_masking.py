@@ -9,6 +9,7 @@ from unittest.mock import AsyncMock, MagicMock
 
 import msgspec
 import pytest
+from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 
 from models.errors import InvalidRecord
@@ -18,7 +19,7 @@ from models.policy import IntakePolicy, Policy
 from models.policy.archive import MaskingPolicy
 from models.policy.digest import policy_digest
 from models.wire.codec import decode_input, encode
-from streams.archive.buffer import ArchivedPartition, Move
+from streams.archive.buffer import Move
 from streams.archive.landed import land_all, without_bytes
 from streams.masking.found import Masker
 from streams.masking.records import RecordMasker
@@ -117,9 +118,9 @@ async def test_the_archive_role_masks_what_it_takes(tmp_path: Path) -> None:
     archivist = Archivist(settings, topics, IntakePolicy(), MagicMock(), mask=RecordMasker(EVERYWHERE, personal=True))
     turn = encode(said(1, PII, app="a", user="u", session="s"))
     for (name, topic), value in zip(topics.items(), (turn, b'{"user_id":"ann@example.org"}'), strict=True):
-        archivist._taken.know(ArchivedPartition(name, 0), 7)
-        archivist._landed[ArchivedPartition(name, 0)] = Move(7, 7, 7)
-        await archivist._take(ArchivedPartition(name, 0), [record(topic, value)])
+        archivist._taken.know(TopicPartition(name, 0), 7)
+        archivist._landed[TopicPartition(name, 0)] = Move(7, 7, 7)
+        await archivist._take(TopicPartition(name, 0), [record(topic, value)])
     await archivist._consumer.stop()
     buffer = archivist._buffer
     held = repr([buffer.rows, buffer.skipped])

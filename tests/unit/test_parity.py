@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 
 from jobs.archive.parity import Parity, fold_again
@@ -20,12 +21,12 @@ from models.events import ClockTicked, DeadLetter, OutputEvent, SessionEnded
 from models.events.topics import TURNS
 from models.wire.codec import encode
 from models.wire.envelope import key_of
-from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
+from streams.archive.buffer import LandingBuffer, Move
 from streams.archive.catalog import LakePaths, open_writer, reading
 from streams.archive.schema import TABLE_OF
 from streams.archive.writer import LakeWriter
 from streams.kafka.producer import Record as Sent
-from streams.oracle.replay import ReplayFeed, SessionReplay
+from streams.oracle.replay import SessionReplay
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 from tests.support.lake_records import PREFIX, Record, paths, take, turn
@@ -83,7 +84,7 @@ def land_all(place: LakePaths, log: Sequence[ConsumerRecord], outputs: Sequence[
 
 def _add(buffer: LandingBuffer, topic: Any, record: Any) -> None:
     take(buffer, topic, record)
-    buffer.moves[ArchivedPartition(topic.full_name(PREFIX), record.partition)] = Move(None, 0, record.offset + 1)
+    buffer.moves[TopicPartition(topic.full_name(PREFIX), record.partition)] = Move(None, 0, record.offset + 1)
 
 
 @pytest.fixture(scope="module")
@@ -93,11 +94,11 @@ def folded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Settings, LakePath
     settings = load_settings(data_dir=folder, topic_prefix=PREFIX)
     embedder = stream_embedder_of(settings)
     log = log_of(3)
-    feed = ReplayFeed(SessionReplay(policy_of(settings), embedder, scorer_of(settings, embedder)))
+    replay = SessionReplay(policy_of(settings), embedder, scorer_of(settings, embedder))
     for record in sorted(log, key=lambda record: (record.partition, record.offset)):
-        feed.take(record)
+        replay.take(record)
     place = paths(folder / "archive")
-    land_all(place, log, list(feed.finish().outputs.values()))
+    land_all(place, log, list(replay.result().outputs.values()))
     return settings, place
 
 

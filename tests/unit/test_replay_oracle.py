@@ -14,7 +14,7 @@ from models.risk.scorer import RuleScorer
 from models.session.fold import fold
 from models.user.fold import fold as fold_user
 from models.wire.codec import encode
-from streams.oracle.replay import Replayed, ReplayFeed, SessionReplay, UsersReplay
+from streams.oracle.replay import Replayed, SessionReplay, UsersReplay
 from tests.support.users_replayed import POLICY, Commands, conversation
 from tests.support.zero_embedder import NoEmbedder
 
@@ -100,10 +100,9 @@ def test_a_log_that_is_read_again_goes_on_where_it_was() -> None:
     log = conversation().log
     replay = UsersReplay(POLICY)
     for end in (7, 30):
-        feed = ReplayFeed(replay)
         for record in log.records[:end]:
-            feed.take(record)
-        found = feed.finish()
+            replay.take(record)
+        found = replay.result()
 
     assert log.users() == found
     assert 28 == found.turns

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from models.errors import ConfigurationError
 from models.policy import load_policy
-from streams.archive.place import paths_of
+from streams.archive.place import paths_of, s3_secret
 from streams.kafka.app import credentials
 from streams.kafka.client import client_options
 from streams.settings import KafkaSettings, Settings, load_settings
@@ -213,8 +213,8 @@ def test_postgres_and_s3(tmp_path: Path) -> None:
     )
     assert found.postgres.secret.endswith("(TYPE postgres, PASSWORD 'it''s')")
     assert (found.shown, found.data, found.is_folder) == ("postgresql://::1/a'b", "s3://bucket/prefix/", False)
-    assert "SCOPE 's3://bucket/prefix/'" in found.s3.secret_for(found.data)
-    assert "SECRET 'pass''word'" in found.s3.secret_for(found.data)
+    assert "SCOPE 's3://bucket/prefix/'" in s3_secret(found.s3, found.data)
+    assert "SECRET 'pass''word'" in s3_secret(found.s3, found.data)
     assert not [word for word in ("it's", "pass'word") if word in f"{found!r} {settings!r}"]
 
 

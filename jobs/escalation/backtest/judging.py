@@ -46,7 +46,7 @@ from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from streams.kafka.client import consumer, require_topic
 from streams.kafka.records import appended_ms, record_of_input
-from streams.oracle.replay import ReplayFeed, SessionReplay
+from streams.oracle.replay import SessionReplay
 from streams.ports import Embedder
 from streams.settings import Settings
 
@@ -323,12 +323,12 @@ def judge(
 ) -> list[JudgingReplay]:
     """Fold the traffic for each contender, all of them in one reading."""
     judgings = [JudgingReplay(contender, embedder) for contender in contenders]
-    feeds = [ReplayFeed(judging) for judging in judgings[:-1]] + [ReplayFeed(judgings[-1], progress=progress)]
+    judgings[-1].progress = progress
     for record in traffic.records:
-        for feed in feeds:
-            feed.take(record)
-    for feed in feeds:
-        feed.finish()
+        for judging in judgings:
+            judging.take(record)
+    for judging in judgings:
+        judging.result()
     return judgings
 
 

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import duckdb
 import msgspec
+from aiokafka import TopicPartition
 from msgspec import Struct
 
 from jobs.analyse.mining.job import job_names
@@ -27,7 +28,7 @@ from jobs.shared.output import Progress
 from models.entities import REGISTRY, TOPIC_OF
 from models.errors import ConfigurationError
 from models.policy import IntakePolicy
-from streams.archive.buffer import ArchivedPartition, LandingBuffer, Move
+from streams.archive.buffer import LandingBuffer, Move
 from streams.archive.catalog import METADATA, LakePaths, literal, paths_of, reading
 from streams.archive.columns import fields_of, type_of
 from streams.archive.landed import land_all
@@ -100,7 +101,7 @@ def land(
     def take(chunk: Chunk) -> None:
         for poll in chunk.fetched:
             topic = _TOPICS[poll.topic]
-            place = ArchivedPartition(topic.full_name(PREFIX), poll.partition)
+            place = TopicPartition(topic.full_name(PREFIX), poll.partition)
             landing = land_all(topic, place.topic, poll.records, intake)
             buffer.take(landing.rows)
             buffer.skip_all(landing.skipped)

@@ -92,19 +92,12 @@ class Once(NamedTuple):
         keys = ", ".join(f"{column} AS k{n}" for n, column in enumerate(self.key))
         return f"SELECT {keys}{besides} FROM {source}"
 
-    def repeated_keys(self, marks: Mapping[str, Marks]) -> str:
-        """Keys of all rows whose key, going by its hash, another row has, too."""
-        digest = f"hash({', '.join(self.key)})"
-        table = self.rows(marks)
-        return (
-            f"{self.keys_of(table)} WHERE {digest} IN "
-            f"(SELECT {digest} AS h FROM {table} GROUP BY h HAVING count(*) > 1)"
-        )
-
     def behind(self, marks: Mapping[str, Marks]) -> str:
         """Keys of the rows that are not settled; of all rows, if there are no marks, those that may be repeated."""
         if not marks.get(self.table):
-            return self.repeated_keys(marks)
+            digest, rows = f"hash({', '.join(self.key)})", self.rows(marks)
+            again = f"SELECT {digest} AS h FROM {rows} GROUP BY h HAVING count(*) > 1"
+            return f"{self.keys_of(rows)} WHERE {digest} IN ({again})"
         of_tables = (self._behind(table, marks.get(table, {})) for table in self.tables)
         return " UNION ALL ".join(of_tables)
 
