@@ -22,7 +22,7 @@ def s3_secret(archive: ArchiveSettings, data: str) -> str:
         "ENDPOINT": archive.s3_endpoint,
         "REGION": archive.s3_region,
         "KEY_ID": archive.s3_key_id,
-        **{name: value and value.get_secret_value() for name, value in hidden.items()},
+        **{name: None if value is None else value.get_secret_value() for name, value in hidden.items()},
     }
     terms = [f"{name} {literal(text)}" for name, text in texts.items() if text is not None]
     return f"CREATE OR REPLACE SECRET {_SECRET} (TYPE s3, {', '.join(terms)}, USE_SSL {str(archive.s3_tls).lower()})"

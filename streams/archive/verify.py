@@ -241,7 +241,7 @@ def status(con: duckdb.DuckDBPyConnection) -> ArchiveStatus:
         f"SELECT topic, kafka_partition, next_offset, landed_at FROM {RAW}.{OFFSETS} ORDER BY ALL"
     ).fetchall()
     sized = (f"SELECT '{name}', count(*), coalesce(sum(record_bytes), 0)::BIGINT FROM {RAW}.{name}" for name in TABLES)
-    counted = {name: row for name, *row in con.execute(" UNION ALL ".join(sized)).fetchall()}
+    counted = {name: (rows, size) for name, rows, size in con.execute(" UNION ALL ".join(sized)).fetchall()}
     names = PartitionStatus.__struct_fields__
     return ArchiveStatus(
         tables=[_table(name, *counted[name], *files.get(name, (0, 0))) for name in TABLES],
