@@ -251,7 +251,10 @@ async def replay_alert(
             where = "the archive" if archive else "the topic: has retention removed it? Try --archive"
             raise ConfigurationError(f"no alert has the id {alert_id} in {where}")
         last = recorded[-1].event
-        _require_topic(last, settings)
+        if last.source.topic != (topic := TURNS.full_name(settings.topic_prefix)):
+            raise ConfigurationError(
+                f"alert {alert_id} came of {last.source.topic}, not of {topic}: set TURNTIDE_TOPIC_PREFIX"
+            )
         embedder = stream_embedder_of(settings)
         found = rules_of(settings, [each.event for each in recorded], embedder, policy_file, scorer)
         rules = found.rules
@@ -278,14 +281,6 @@ async def replay_alert(
         equal=all(change.equal for change in changes),
         changes=changes,
     )
-
-
-def _require_topic(alert: AlertChanged, settings: Settings) -> None:
-    topic = TURNS.full_name(settings.topic_prefix)
-    if alert.source.topic != topic:
-        raise ConfigurationError(
-            f"alert {alert.alert_id} came of {alert.source.topic}, not of {topic}: set TURNTIDE_TOPIC_PREFIX"
-        )
 
 
 def of_alert(changes: Sequence[Recorded], alert_id: str) -> list[Recorded]:

@@ -144,7 +144,9 @@ class Keyring:
     def newest(self, app_id: str) -> DataKey:
         """The key that seals for an app; made if there is none."""
         if app_id not in self._newest:
-            self._change(lambda file: file if _has(file, app_id) else self._with_new(file, app_id))
+            self._change(
+                lambda file: file if app_id in {key.app_id for key in file.keys} else self._with_new(file, app_id)
+            )
         key = self.key(bytes.fromhex(self._newest[app_id].id))
         assert key is not None  # noqa: S101 - it was in the file just now
         return key
@@ -203,10 +205,6 @@ class Keyring:
             self.refresh()
             _write(self._path, changed(self._file))
             self.refresh()
-
-
-def _has(file: _File, app_id: str) -> bool:
-    return any(key.app_id == app_id for key in file.keys)
 
 
 def _made(wrapper: KeyWrapper, app_id: str) -> WrappedKey:

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -212,7 +213,7 @@ class Readers:
             mine = {place: end for place, end in ends.items() if place.topic in theirs}
             ours = group in groups or group.startswith(sinks)
             if mine and (ours or await self._members(group)):
-                await self._group_beyond(group, mine)
+                await self._wait(group, partial(self._committed, group), mine)
 
     async def beyond(self, role: str, ends: Positions) -> None:
         """Wait until a role's group has committed up to these offsets; not for a role that never was here.
@@ -222,7 +223,7 @@ class Readers:
             StoreUnavailable: Kafka does not answer.
         """
         for group in await self._here(role):
-            await self._group_beyond(group, ends)
+            await self._wait(group, partial(self._committed, group), ends)
 
     async def archived(self, ends: Positions) -> None:
         """Wait until the archive holds everything up to these offsets.
@@ -231,12 +232,6 @@ class Readers:
             ReadersBehind: It does not in time.
         """
         await self._wait("archive", self._landed, ends)
-
-    async def _group_beyond(self, group: str, ends: Positions) -> None:
-        async def positions() -> Positions:
-            return await self._committed(group)
-
-        await self._wait(group, positions, ends)
 
     async def _wait(self, who: str, positions: Callable[[], Awaitable[Positions]], ends: Positions) -> None:
         began_s = said_s = monotonic()
