@@ -99,19 +99,11 @@ def test_page_needs_no_network_and_shows_everything() -> None:
     assert len(columns_of("sessions")) == len(re.findall(r"^\| \w+ \| [A-Z]", markdown, re.MULTILINE))
 
 
-CONTRACTS = Path(__file__).parents[2] / "deploy" / "contracts"
-
-
 def promised(directory: Path, **changed: dict[str, str] | None) -> None:
     """A committed contract that differs from the code in some views."""
     views: dict[str, Any] = {**columns_of_views(), **changed}
     document = {"version": VIEWS_VERSION, "views": views}
     (directory / NAME).write_bytes(msgspec.json.encode(document))
-
-
-def test_committed_contract_is_kept() -> None:
-    """No column that readers rely on went."""
-    assert [] == breaks(CONTRACTS)
 
 
 def test_lost_column_and_changed_type_break(tmp_path: Path) -> None:
