@@ -219,6 +219,7 @@ class LogReplay(ABC, Generic[_Arrival]):
         if waiting and (record.partition != waiting[0].partition or len(waiting) >= _BATCH_RECORDS):
             self._fold_waiting()
         self._taken[record.partition] += 1
+        self.fed[record.partition] = record.offset + 1
         self._waiting.append(record)
 
     def _fold_waiting(self) -> None:
