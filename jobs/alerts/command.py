@@ -33,8 +33,8 @@ from models.events.ids import named_id
 from models.events.saved_search import ShownAlerts
 from models.events.topics import ALERTS
 from models.policy import NotifyPolicy
+from models.risk.alerts import refusal
 from models.risk.telling import ToldAlert, contribution_words, counterfactual, policy_words, strongest
-from models.risk.triage import refusal
 from streams.kafka.records import events_on, input_record
 from streams.notify.forms import teller
 from streams.notify.sinks import NO_SINK, sinks_of

@@ -40,7 +40,7 @@ class EscalationPolicy(PolicySection, frozen=True, kw_only=True):
     """Latest turns whose own share of the log-odds is kept; earlier ones are one sum."""
     alone_bound: Ratio = 0.4
     """Probability up to which signals of the course (rows of questions, repeats, refusals: `OF_COURSE` in
-    `models.risk.sequence.signals`) carry a session while no turn around is risky by itself (`risk.risky_turn`). Below
+    `models.risk.sequence`) carry a session while no turn around is risky by itself (`risk.risky_turn`). Below
     `modes.elevated.enter`: people ask row after row about their router, and support desks decline every day. 1 bounds
     nothing: of the public attacks 35 % alert instead of 20 %, and of the harmless dialogues 1.9 % instead of 1.1 %."""
     around_turns: Annotated[int, Meta(ge=1, le=64)] = 8

@@ -1,5 +1,7 @@
 r"""The life of an alert: firing, acknowledged, resolved. A pure state machine; at most one alert per session.
 
+Before it stands the risk mode, which rises at once and falls late (hysteresis and a least stay).
+
 ```
 (none) --raised--> FIRING --acknowledged--> ACKNOWLEDGED
                      ^  \--renotified (each `renotify_after`)--/      |
@@ -18,13 +20,39 @@ repeats: it is not told when it grows worse by a step; becoming critical, it is 
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from models.events import AlertCause, AlertStatus, AlertTriaged, Mode, Severity
-from models.policy import AlertPolicy
-from models.risk.modes import RANK
+from models.events import AlertAcknowledged, AlertCause, AlertChanged, AlertStatus, AlertTriaged, Mode, Severity
+from models.policy import AlertPolicy, ModePolicy
+
+_ORDER = tuple(Mode)
+RANK = {mode: rank for rank, mode in enumerate(Mode)}
+"""Order of the modes, calm is 0."""
+
+
+def next_mode(mode: Mode, score: float, turns_in_mode: int, policy: ModePolicy, app_id: str = "") -> Mode:
+    """The mode after a turn.
+
+    A mode is entered when the score reaches its `enter`, also over several steps at once. It is left when the score is
+    below its `leave` and it has lasted `dwell_turns`; then for the highest mode whose `leave` still holds.
+
+    >>> policy = ModePolicy()
+    >>> next_mode(Mode.CALM, 0.6, 0, policy), next_mode(Mode.ELEVATED, 0.5, 9, policy)
+    (<Mode.ELEVATED: 'elevated'>, <Mode.ELEVATED: 'elevated'>)
+    """
+    thresholds = policy.thresholds(app_id)
+    reached = sum([score >= threshold.enter for threshold in thresholds])
+    rank = RANK[mode]
+    if reached >= rank:
+        return _ORDER[reached]
+    if turns_in_mode < policy.dwell_turns:
+        return mode
+    held = sum([score >= threshold.leave for threshold in thresholds[:rank]])
+    return _ORDER[max(held, reached)]
+
 
 Cause = AlertCause
 _ELEVATED = RANK[Mode.ELEVATED]
@@ -201,3 +229,42 @@ def _wake(alert: OpenAlert, now: datetime, score: float) -> OpenAlert:
 def _notify(alert: OpenAlert, now: datetime, score: float, worst_risk: float) -> OpenAlert:
     notifications = alert.notifications + 1
     return replace(alert, notified_at=now, notifications=notifications, told=score, worst_told=worst_risk)
+
+
+class TriageRefusal(NamedTuple):
+    """Why something cannot be said of an alert.
+
+    Attributes:
+        field: What is wrong of what is said; empty: nothing, the alert is over.
+    """
+
+    field: Literal["", "duplicate_of"]
+    why: str
+
+
+def refusal(
+    alert: AlertChanged, said: AlertAcknowledged | AlertTriaged, other: AlertChanged | None = None
+) -> TriageRefusal | None:
+    """Why this cannot be said, by commands or over HTTP; None if it can. A note can always be added.
+
+    Args:
+        alert: Its latest change.
+        said: What is to be said of it.
+        other: Latest change of the alert that it is to repeat; None: no such alert is known.
+    """
+    news = (said.assignee, said.snoozed_until, said.duplicate_of) if isinstance(said, AlertTriaged) else (said,)
+    if alert.status is AlertStatus.RESOLVED and any(each is not None for each in news):
+        at = f"{alert.timestamp:%Y-%m-%d %H:%M}Z"
+        return TriageRefusal("", f"alert {alert.alert_id} is resolved since {at}: only a note or a label can be added")
+    of = said.duplicate_of if isinstance(said, AlertTriaged) else ""
+    if not of:
+        return None
+    if other is None or other.app_id != alert.app_id:
+        return TriageRefusal("duplicate_of", f"the app has no alert {of}")
+    if of == alert.alert_id:
+        return TriageRefusal("duplicate_of", f"alert {of} cannot repeat itself")
+    return (
+        TriageRefusal("duplicate_of", f"alert {of} repeats {other.duplicate_of}: name that")
+        if other.duplicate_of
+        else None
+    )

@@ -20,8 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from models.policy.escalation import CombinationModel, EscalationPolicy
-from models.risk.sequence.scale import sigmoid
-from models.risk.sequence.signals import OF_COURSE
+from models.risk.sequence import OF_COURSE, sigmoid
 
 UNITS = 10_000
 """Of one log-odds."""

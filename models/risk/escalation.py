@@ -16,24 +16,87 @@ and take its place, and what they are now is always one observation away.
 | a slower judge's answer | stands as long as the alert that it is about |
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from models.events import Contribution, Escalation, TurnShare
 from models.policy.escalation import CombinationModel, EscalationPolicy
+from models.policy.stream import ZERO
 from models.risk.combination import JUDGE, UNITS, UPSTREAM, Grounds, Judgement, judge, probability_of
-from models.risk.message import Piece, bits_of
-from models.risk.sequence.observation import Observation
-from models.risk.sequence.signals import SequenceSignals
+from models.risk.sequence import Observation, SequenceSignals
 from models.state.parts import Parts
+from models.text.features import Features
 
 PART = "e"
 
 
-class _Kept(Struct, array_like=True):
+class Piece(Struct, array_like=True, frozen=True, gc=False):
+    """A user turn, or all pieces so far of a message that was sent as several within seconds.
+
+    Fields are only ever added at the end.
+
+    Attributes:
+        turn: Number of the latest piece; what is not named here is as in `Observation`.
+        features: Bits, in the order of the fields of `Features`.
+        at: Event time of the latest piece.
+        counted: Counted turns of the session up to it, so that one in between is noticed.
+        begun_at: Event time of the first piece; None where there is no other.
+    """
+
+    turn: int
+    risk: float
+    features: int
+    marks: int
+    nearness: float | None
+    refused: bool
+    at: datetime
+    counted: int
+    begun_at: datetime | None = None
+
+    def continues(self, before: Piece, within: timedelta) -> bool:
+        """Whether it is a further piece of the message `before`, whose first piece it is measured from.
+
+        Measured from the latest, turns sent fast enough would be one message without end.
+        """
+        begun_at = before.begun_at or before.at
+        return within > ZERO and self.counted == before.counted + 1 and abs(self.at - begun_at) <= within
+
+    def joined_to(self, before: Piece) -> Piece:
+        """The message with this piece: what stood before the message is what stood before its first piece."""
+        return structs.replace(
+            self,
+            risk=max(self.risk, before.risk),
+            features=self.features | before.features,
+            marks=self.marks | before.marks,
+            nearness=before.nearness,
+            refused=before.refused,
+            begun_at=before.begun_at or before.at,
+        )
+
+    def observation(self) -> Observation:
+        """As the signals see it."""
+        return Observation(self.turn, self.risk, _features_of(self.features), self.marks, self.nearness, self.refused)
+
+
+def bits_of(features: Features) -> int:
+    """Features as bits, the first field the lowest.
+
+    >>> bits_of(Features(question=True, imperative=True))
+    5
+    """
+    return sum([flag << place for place, flag in enumerate(structs.astuple(features))])
+
+
+def _features_of(bits: int) -> Features:
+    return Features(*[bits >> place & 1 == 1 for place in range(len(Features.__struct_fields__))])
+
+
+class KeptJudgement(Struct, array_like=True):
     """Layout of the part. Fields are only ever added at the end."""
 
     unused_signals: bytes = b""
@@ -62,20 +125,24 @@ class _Kept(Struct, array_like=True):
     """The signals before `message`, encoded; empty: as they begin."""
 
 
-_decode = msgspec.msgpack.Decoder(_Kept).decode
+_decode = msgspec.msgpack.Decoder(KeptJudgement).decode
 _decode_signals = msgspec.msgpack.Decoder(SequenceSignals).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Escalating:
-    """The judgement of one session as it goes on. Reads and writes its own part."""
+    """The judgement of one session as it goes on. Reads and writes its own part.
+
+    Attributes:
+        kept: What is kept of it; only this class changes it.
+    """
 
     def __init__(self, parts: Parts, model: CombinationModel, policy: EscalationPolicy) -> None:
         self._parts = parts
         self._model = model
         self._policy = policy
         stored = parts.get(PART)
-        self._kept = kept = _Kept(risky_ago=0) if stored is None else _decode(stored)
+        self.kept = kept = KeptJudgement(risky_ago=0) if stored is None else _decode(stored)
         self._signals: SequenceSignals | None = None
         self._changed = False
         kept.log_odds = self.judgement().log_odds
@@ -88,28 +155,13 @@ class Escalating:
     def flush(self) -> None:
         """Write the part if anything changed."""
         if self._changed:
-            self._parts.put(PART, _encode(self._kept))
+            self._parts.put(PART, _encode(self.kept))
             self._changed = False
-
-    @property
-    def begun(self) -> bool:
-        """Whether there is a judgement: a user turn came that could be observed."""
-        return self._kept.begun
 
     @property
     def probability(self) -> float:
         """That the session escalates, 0-1, after the last turn that was weighed."""
-        return probability_of(self._kept.log_odds)
-
-    @property
-    def evidence_turns(self) -> int:
-        """Turns that raised the log-odds, over the whole session."""
-        return self._kept.evidence_turns
-
-    @property
-    def upstream(self) -> float | None:
-        """The source formulas' score, where any turn brought a risk of its own."""
-        return self._kept.upstream
+        return probability_of(self.kept.log_odds)
 
     @property
     def values(self) -> Mapping[str, float]:
@@ -125,24 +177,19 @@ class Escalating:
         Args:
             risks: Risk of turns by number.
         """
-        kept = self._kept
+        kept = self.kept
         found = {turn: share / UNITS for turn, share in kept.shares if share > 0}
         if kept.shares and not kept.earlier and risks.get(kept.shares[0][0], 0.0) < self._policy.first_evidence_risk:
             found.pop(kept.shares[0][0], None)
         return found
 
-    @property
-    def refused(self) -> bool:
-        """Whether the assistant refused since the last user turn."""
-        return self._kept.refused
-
     def refuse(self) -> None:
         """The assistant declined to answer."""
-        self._kept.refused = self._changed = True
+        self.kept.refused = self._changed = True
 
     def pass_over(self) -> None:
         """A user turn came that is not to be weighed."""
-        self._kept.begun, self._kept.refused, self._changed = True, False, True
+        self.kept.begun, self.kept.refused, self._changed = True, False, True
 
     def observe(self, seen: Observation, at: datetime, counted: int, *, risky: bool) -> None:
         """Show a user turn to the signals; `weigh` it afterwards.
@@ -153,7 +200,7 @@ class Escalating:
             counted: Turns of the session that were counted up to it, itself included.
             risky: Whether it is risky by itself.
         """
-        kept = self._kept
+        kept = self.kept
         features = bits_of(seen.features)
         message = Piece(seen.turn, seen.risk, features, seen.marks, seen.nearness, seen.refused, at, counted)
         share = 0
@@ -176,7 +223,7 @@ class Escalating:
             turn: Its number.
             upstream: The source formulas' score after it, None where no turn of the session brought a risk of its own.
         """
-        kept = self._kept
+        kept = self.kept
         self._changed |= kept.upstream != upstream
         kept.upstream = upstream
         added = self._judge_anew()
@@ -201,7 +248,7 @@ class Escalating:
         Returns:
             Whether that is another answer than the one that stood.
         """
-        kept = self._kept
+        kept = self.kept
         if kept.judge == probability:
             return False
         kept.judge, self._changed = probability, True
@@ -214,7 +261,7 @@ class Escalating:
 
     def escalation(self, threshold: float) -> Escalation:
         """The judgement as alerts tell it, the strongest contribution first."""
-        kept, grounds, whole = self._kept, self._grounds(), self.judgement()
+        kept, grounds, whole = self.kept, self._grounds(), self.judgement()
         phrases = self._present_signals().phrases()
         phrases[UPSTREAM] = (
             f"with the risks that producers sent along, the seed's score is {grounds.value(UPSTREAM):.2f}"
@@ -238,18 +285,18 @@ class Escalating:
 
     def _judge_anew(self) -> int:
         """What the judgement gains by what is known now."""
-        kept, log_odds = self._kept, self.judgement().log_odds
+        kept, log_odds = self.kept, self.judgement().log_odds
         added, kept.log_odds = log_odds - kept.log_odds, log_odds
         self._changed |= added != 0
         return added
 
     def _grounds(self) -> Grounds:
-        kept = self._kept
+        kept = self.kept
         return Grounds(self._present_signals().values(), kept.upstream, kept.judge, risky=kept.risky_ago > 0)
 
     def _present_signals(self) -> SequenceSignals:
         if self._signals is None:
-            kept = self._kept
+            kept = self.kept
             self._signals = _signals_from(kept.before)
             if kept.message is not None:
                 self._signals.observe(kept.message.observation())

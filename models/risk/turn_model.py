@@ -27,8 +27,7 @@ from models.errors import ConfigurationError
 from models.policy.escalation import CombinationModel
 from models.risk.harm import HARMS, HarmWeights, by_harm, per_cents
 from models.risk.scorer import score_folded
-from models.risk.sequence.scale import sigmoid
-from models.risk.sequence.signals import SIGNAL_NAMES
+from models.risk.sequence import SIGNAL_NAMES, sigmoid
 from models.text.words import fold_text, words_of
 
 DIMS = 256

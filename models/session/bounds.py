@@ -25,7 +25,7 @@ import msgspec
 
 from models.events import AnyTurn, DeadLetter, OutputEvent, SegmentCompacted
 from models.policy import Policy
-from models.risk.sequence.signals import SIGNAL_NAMES
+from models.risk.sequence import SIGNAL_NAMES
 from models.session.messages import PART_BYTES
 from models.session.state import Open, SessionState
 from models.state.buffer import PREFIX as TRANSCRIPT_PARTS

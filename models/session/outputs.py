@@ -18,7 +18,7 @@ from models.risk.windows import ClosedWindow
 from models.session.explain import evidence, explain, explain_judgement
 from models.session.risk import Effects, RiskStep
 from models.session.segments import KeptSegment, PastSegment
-from models.session.topics.recall import take_news
+from models.session.topics.controls import take_news
 from models.session.topics.state import Damage, TopicChange
 from models.state import entity
 from models.state.buffer import BufferedTurn

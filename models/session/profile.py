@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from models.events import Slope, Turn
 from models.policy import Policy
-from models.risk.detectors import COUNTED, measure_patterns, observe_turn
-from models.risk.signals import SignalCombination, combine, fit_slope
+from models.risk.signals import COUNTED, SignalCombination, combine, fit_slope, measure_patterns, observe_turn
 from models.session.state import Open, SessionState
 from models.text.features import Features, detect_features
 from models.text.summary import count_topics, topics_of
@@ -134,51 +133,27 @@ def observe_behaviour(
     folded = fold_text(turn.content)
     words = words_of(folded)
     features = detect_features(folded, set(words))
-    _count_features(head, features)
-    risky_topics = policy.risk.risky_topics
-    topics = topics_of(words, risky_topics, policy.profile.topics_per_turn)
-    count_topics(head.repeated_topics, topics, risky_topics, policy.profile.repeated_topics)
-    risky = risk >= policy.risk.risky_turn
-    nearness, marks = _compare(state, head, turn.turn, vector, features, risky=risky, policy=policy)
-    if turn.turn > head.last_user_turn:
-        head.last_user_turn = turn.turn
-        _follow_topics(head, topics, nearness, policy)
-    return TurnFindings(words, features, nearness, marks)
-
-
-def _follow_topics(head: Open, topics: list[str], nearness: float | None, policy: Policy) -> None:
-    if not topics:
-        return
-    left = nearness is None or nearness < policy.detectors.topic_change
-    if left and head.previous_topics and not set(topics).intersection(head.previous_topics):
-        head.behaviour.topic_changes += 1
-    head.previous_topics = topics
-
-
-def _compare(
-    state: SessionState,
-    head: Open,
-    turn: int,
-    quantised: NDArray[np.float32] | None,
-    features: Features,
-    *,
-    risky: bool,
-    policy: Policy,
-) -> tuple[float | None, int]:
-    """Mark the turn's patterns; gives the cosine to the user turn before it, None without vectors, and its marks."""
-    if quantised is None:
-        return None, 0
-    ring = state.vectors(policy.memory.recent_vectors)
-    nearness = observe_turn(ring, turn, quantised, features, risky=risky, policy=policy.detectors)
-    if ring.touched & COUNTED:
-        head.patterns = measure_patterns(ring, policy.detectors)
-    return nearness, ring.marks_of(turn)
-
-
-def _count_features(head: Open, features: Features) -> None:
     counts = head.behaviour
     counts.question_count += features.question
     counts.imperative_count += features.imperative
     counts.probing_attempts += features.probing
     counts.hypothetical_count += features.hypothetical
     counts.meta_instruction_count += features.meta_instruction
+    risky_topics = policy.risk.risky_topics
+    topics = topics_of(words, risky_topics, policy.profile.topics_per_turn)
+    count_topics(head.repeated_topics, topics, risky_topics, policy.profile.repeated_topics)
+    risky = risk >= policy.risk.risky_turn
+    nearness, marks = None, 0
+    if vector is not None:
+        ring = state.vectors(policy.memory.recent_vectors)
+        nearness = observe_turn(ring, turn.turn, vector, features, risky=risky, policy=policy.detectors)
+        if ring.touched & COUNTED:
+            head.patterns = measure_patterns(ring, policy.detectors)
+        marks = ring.marks_of(turn.turn)
+    if turn.turn > head.last_user_turn:
+        head.last_user_turn = turn.turn
+        if topics:
+            left = nearness is None or nearness < policy.detectors.topic_change
+            counts.topic_changes += bool(left and head.previous_topics and set(topics).isdisjoint(head.previous_topics))
+            head.previous_topics = topics
+    return TurnFindings(words, features, nearness, marks)

@@ -10,11 +10,21 @@ from msgspec import Struct
 from models.events import AlertAcknowledged, AlertTriaged, Mode, Role, Turn, TurnsJudged
 from models.events.ids import named_id
 from models.policy import Policy
-from models.risk.alerts import Cause, OpenAlert, Situation, acknowledge, after_turn, end_snooze, judged, resolve, triage
+from models.risk.alerts import (
+    Cause,
+    OpenAlert,
+    Situation,
+    acknowledge,
+    after_turn,
+    end_snooze,
+    judged,
+    next_mode,
+    resolve,
+    triage,
+)
 from models.risk.escalation import Escalating
 from models.risk.harm import gathered
-from models.risk.modes import next_mode
-from models.risk.sequence.observation import Observation
+from models.risk.sequence import Observation
 from models.session.profile import RiskMeasures, TurnFindings, insert_risk, measure, observe_behaviour
 from models.session.state import Open, SessionState
 from models.state.vectors import TurnMark, quantise
@@ -186,7 +196,7 @@ class RiskStep:
         if not reads or self._topic_is_allowed(turn.app_id, seen):
             escalating.pass_over()
             return
-        observation = Observation(turn.turn, risk, seen.features, seen.marks, seen.nearness, escalating.refused)
+        observation = Observation(turn.turn, risk, seen.features, seen.marks, seen.nearness, escalating.kept.refused)
         risky = max(risk, _bounded(turn.risk) or 0.0) >= self.policy.risk.risky_turn
         escalating.observe(observation, self.timestamp, self.head.turn_count, risky=risky)
 
@@ -199,7 +209,7 @@ class RiskStep:
         escalating = self._escalating
         if escalating is None:
             return
-        sent_along = turn.risk is not None or escalating.upstream is not None
+        sent_along = turn.risk is not None or escalating.kept.upstream is not None
         escalating.weigh(turn.turn, self.measured.combination.score if sent_along else None)
 
     def _move_mode(self, score: float) -> bool:
@@ -224,10 +234,11 @@ class RiskStep:
         judgement, alerts = self.judged, self.policy.alerts
         if judgement is None:
             return None  # The source formulas decide.
-        if judgement.evidence_turns >= alerts.min_evidence_turns:
+        kept = judgement.kept
+        if kept.evidence_turns >= alerts.min_evidence_turns:
             return True
         threshold = self.policy.modes.thresholds(self.head.app_id)[1].enter
-        demanded = judgement.upstream is not None and judgement.upstream >= threshold
+        demanded = kept.upstream is not None and kept.upstream >= threshold
         return demanded and self.head.scored_turns >= alerts.min_scored_turns
 
     def _app_is_allowed(self) -> bool:

@@ -31,9 +31,8 @@ from models.language.notable import PART as NOTABLES_PART
 from models.language.notable import Notables
 from models.policy import Policy
 from models.risk.alerts import OpenAlert
-from models.risk.detectors import NO_PATTERN, PatternSignals
 from models.risk.escalation import Escalating
-from models.risk.signals import Behaviour
+from models.risk.signals import NO_PATTERN, Behaviour, PatternSignals
 from models.risk.windows import WindowState
 from models.session.messages import PREFIX as MESSAGE_PARTS
 from models.session.segments import KeptSegment, PastSegments, SegmentRef, WorkingMemory
@@ -292,7 +291,7 @@ class SessionState:
     def judged(self, policy: Policy) -> Escalating | None:
         """As `escalating`; None also while no user turn came that could be observed: the source formulas hold."""
         escalating = self.escalating(policy)
-        return escalating if escalating is not None and escalating.begun else None
+        return escalating if escalating is not None and escalating.kept.begun else None
 
     def topics(self, policy: Policy) -> ConversationTopics:
         """The topics, decoded once; of a closed session too."""

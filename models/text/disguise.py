@@ -9,7 +9,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from models.text import encodings, hidden, lookalikes, respelling
-from models.text.look import Look, look_at
+from models.text.hidden import Look, look_at
 
 INVISIBLE = "invisible"
 """Characters nobody sees: inside words, as a message, or turning the direction."""

@@ -6,8 +6,7 @@ Decoding shortens a text, so layer by layer it comes to an end.
 import base64
 import re
 
-from models.text.hidden import INVISIBLE
-from models.text.look import Look
+from models.text.hidden import INVISIBLE, Look
 from models.text.lookalikes import LOOKALIKES
 
 _SHORTEST = 16

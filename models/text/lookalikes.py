@@ -8,7 +8,7 @@ import re
 import unicodedata
 from itertools import chain
 
-from models.text.look import Look, characters_in
+from models.text.hidden import Look, characters_in
 from models.text.tables import read_table
 
 _MARKS = r"\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f"

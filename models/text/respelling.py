@@ -10,7 +10,7 @@ from itertools import product
 
 import msgspec
 
-from models.text.look import Look
+from models.text.hidden import Look
 from models.text.summary import STOP_WORDS
 from models.text.tables import PatternTables, read_table
 

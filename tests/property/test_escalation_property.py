@@ -12,7 +12,7 @@ from models.policy import AlertPolicy, Policy
 from models.policy.escalation import CombinationModel
 from models.risk.combination import Grounds, judge
 from models.risk.escalation import Escalating
-from models.risk.sequence.signals import SIGNAL_NAMES
+from models.risk.sequence import SIGNAL_NAMES
 from models.session.fold import SessionState
 from tests.property.test_session import STEPS, Step, inputs
 from tests.property.test_session import run as run_log

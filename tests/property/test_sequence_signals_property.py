@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from models.risk.sequence.observation import Observation
-from models.risk.sequence.signals import SIGNAL_NAMES, SequenceSignals
+from models.risk.sequence import SIGNAL_NAMES, Observation, SequenceSignals
 from models.risk.turn_model import DIMS, WORD_BITS, TurnModel, place_of, word_hashes
 from models.text.features import Features
 from models.text.words import fold_text, words_of

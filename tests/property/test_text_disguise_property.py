@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from models.text import disguise
 from models.text.disguise import DISGUISES, Unmasked, unmask
-from models.text.look import look_at
+from models.text.hidden import look_at
 
 PIECES = st.sampled_from(
     [

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from models.risk.sequence.observation import Observation
-from models.risk.sequence.signals import SequenceSignals
+from models.risk.sequence import Observation, SequenceSignals
 from models.state.vectors import TurnMark
 from models.text.features import Features
 

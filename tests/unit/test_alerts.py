@@ -6,8 +6,7 @@ import pytest
 
 from models.events import AlertStatus, Mode, Severity
 from models.policy import AlertPolicy, ModePolicy
-from models.risk.alerts import Cause, OpenAlert, Situation, acknowledge, after_turn
-from models.risk.modes import next_mode
+from models.risk.alerts import Cause, OpenAlert, Situation, acknowledge, after_turn, next_mode
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POLICY = AlertPolicy()

@@ -101,7 +101,7 @@ def stats_of(topics: ConversationTopics, slot: int) -> dict[str, Any]:
         "topic_id": topic.topic_id,
         "topic_title": topic.title,
         "active_messages": topic.active_messages,
-        "compressed_messages": topic.packed_messages,
+        "compressed_messages": sum(block.messages for block in topic.packed),
         "total_messages": topic.message_count,
         "has_summary": topics.store.summary(slot) is not None,
         "importance_score": topic.importance,

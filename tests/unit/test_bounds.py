@@ -25,7 +25,7 @@ from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import MemoryPolicy, PartitionPolicy, Policy, ProfilePolicy, RiskPolicy, TopicPolicy, WindowShape
 from models.policy.app import AppPolicy
 from models.policy.escalation import CombinationModel, EscalationPolicy
-from models.risk.sequence.signals import SIGNAL_NAMES
+from models.risk.sequence import SIGNAL_NAMES
 from models.session.bounds import STATE_WRITE_BYTES, fitting_dead_letter
 from models.wire.codec import encode
 from streams.state.changelog import keyed

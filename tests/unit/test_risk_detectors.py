@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from models.policy import DetectorPolicy
-from models.risk.detectors import NO_PATTERN, PatternSignals, measure_patterns, observe_turn
+from models.risk.signals import NO_PATTERN, PatternSignals, measure_patterns, observe_turn
 from models.state.parts import Parts
 from models.state.vectors import TurnMark, VectorRing, quantise
 from models.text.features import Features

@@ -10,7 +10,7 @@ from scipy.stats import linregress
 
 from models.policy import Policy, RiskPolicy, SuspicionWeights, WindowShape
 from models.risk import signals
-from models.risk.detectors import NO_PATTERN, PatternSignals
+from models.risk.signals import NO_PATTERN, PatternSignals
 from models.risk.windows import ClosedWindow, Windows, WindowState
 from tests.support.fields import assert_fields
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from models.risk.sequence.observation import Observation
-from models.risk.sequence.signals import SIGNAL_NAMES, SequenceSignals
+from models.risk.sequence import SIGNAL_NAMES, Observation, SequenceSignals
 from models.state.vectors import TurnMark
 from models.text.features import Features
 from tests.support.sequence_sessions import FIRST_TURN, after, calm, escalating, restored, risky, state_of, value_after

@@ -22,8 +22,7 @@ from models.errors import ConfigurationError
 from models.events import AlertChanged, Role
 from models.policy import Policy
 from models.risk.combination import Grounds, judge
-from models.risk.sequence.observation import Observation
-from models.risk.sequence.signals import SequenceSignals
+from models.risk.sequence import Observation, SequenceSignals
 from models.risk.turn_model import TurnModel
 from models.text.features import features_of
 from streams.inference.trained_scorer import TrainedScorer, model_at

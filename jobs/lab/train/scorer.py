@@ -40,8 +40,7 @@ from models.policy import Policy
 from models.policy.escalation import CombinationModel, EscalationPolicy
 from models.risk.combination import UNITS
 from models.risk.harm import HarmWeights
-from models.risk.sequence.scale import sigmoid
-from models.risk.sequence.signals import SIGNAL_NAMES
+from models.risk.sequence import SIGNAL_NAMES, sigmoid
 from models.risk.turn_model import ModelCard, ScorerFile, SourceCard, TurnModel, write_model
 from streams.ports import Embedder, Vectors
 

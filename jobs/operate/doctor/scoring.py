@@ -67,7 +67,7 @@ def check_scorer(settings: Settings) -> Verdict:
     """Check the scorer by scoring a greeting, and that the policy weighs only signals of this scorer."""
     from models.events import Role, Turn
     from models.risk.scorer import RuleScorer
-    from models.risk.sequence.signals import SIGNAL_NAMES
+    from models.risk.sequence import SIGNAL_NAMES
     from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
     scorer, policy = scorer_of(settings, stream_embedder_of(settings)), policy_of(settings)

@@ -53,11 +53,8 @@ _ENDS = (
 _ENDED_HABIT = re.compile(r"(?:eat|drink|consume|smoke) (?P<v>.+)", re.IGNORECASE)
 
 
-class FactRule(Struct, frozen=True):
-    """What a statement says that begins so."""
-
-    pattern: re.Pattern[str]
-    build: Build
+FactRule = tuple[re.Pattern[str], Build]
+"""What a statement says that begins so."""
 
 
 def _relative(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
@@ -79,7 +76,7 @@ _ANYWHERE: list[tuple[str, FactRule]] = []
 def _add(rows: Iterable[PatternRow]) -> None:
     for row in rows:
         openings, says = row.cells
-        rule = FactRule(row.pattern, reading(says, _READERS))
+        rule = (row.pattern, reading(says, _READERS))
         for opening in " ".join(openings.split()).split(", "):
             if opening.startswith("*"):
                 _ANYWHERE.append((opening[1:], rule))
@@ -147,8 +144,8 @@ def _said(statement: Statement) -> Iterable[Finding]:
     first, _, rest = lower.partition(" ")
     opening = f"{first} {rest.partition(' ')[0]}" if first in {"i", "we", "you"} else first
     opened = (*_OPENED.get(opening, ()), *(_OPENED.get(first, ()) if opening != first else ()))
-    for each in chain(opened, (rule for word, rule in _ANYWHERE if word in lower)):
-        if (match := each.pattern.match(statement.text)) and (found := list(each.build(match, statement))):
+    for pattern, build in chain(opened, (rule for word, rule in _ANYWHERE if word in lower)):
+        if (match := pattern.match(statement.text)) and (found := list(build(match, statement))):
             return found
     return ()
 

@@ -204,13 +204,6 @@ def _without_opener(led: Led) -> Led:
     return led
 
 
-class Way(Struct, frozen=True, gc=False):
-    """A way of saying something, and the plain statements of it."""
-
-    pattern: re.Pattern[str]
-    forms: tuple[str, ...]
-
-
 TABLES = {
     name: PatternTables(name, words=WORDS, flags=re.IGNORECASE) for name in ("orders", "identity", "limits", "likings")
 }
@@ -218,10 +211,11 @@ TABLES = {
 
 _GROUP = re.compile(r"<(\w)>")
 _WAYS = tuple(
-    Way(row.pattern, tuple(_GROUP.sub(r"\\g<\1>", form) for form in row.cells[0].split(" | ")))
+    (row.pattern, tuple(_GROUP.sub(r"\\g<\1>", form) for form in row.cells[0].split(" | ")))
     for table in TABLES.values()
     for row in table.rows("ways")
 )
+"""Ways of saying something, and the plain statements of each."""
 
 
 def plainly(form: str) -> tuple[str, ...]:
@@ -234,9 +228,9 @@ def plainly(form: str) -> tuple[str, ...]:
 
 
 def _said_plainly(form: str) -> tuple[str, ...]:
-    for way in _WAYS:
-        if found := way.pattern.match(form):
-            return tuple(found.expand(template) for template in way.forms)
+    for pattern, forms in _WAYS:
+        if found := pattern.match(form):
+            return tuple(found.expand(template) for template in forms)
     return ()
 
 

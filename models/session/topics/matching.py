@@ -56,10 +56,6 @@ class TopicVectors:
         near.pop(slot, None)
         return near
 
-    def learn(self, slot: int, vector: NDArray[np.float32]) -> None:
-        """Let a user's message move its topic's embedding."""
-        self._move(slot, vector, 1)
-
     def take(self, slot: int, embedding: bytes) -> None:
         """Give a topic the embedding that it had elsewhere."""
         self._store.put_embedding(slot, embedding)
@@ -69,7 +65,7 @@ class TopicVectors:
         """Let another topic's embedding move one, each by its weight; the other is forgotten."""
         row = self._loaded().get(other)
         if row is not None:
-            self._move(slot, self._matrix[row].copy(), self._weights[row])
+            self.learn(slot, self._matrix[row].copy(), self._weights[row])
         self.forget(other)
 
     def forget(self, slot: int) -> None:
@@ -77,7 +73,8 @@ class TopicVectors:
         if self._rows is not None and slot in self._rows:
             self._rows = None
 
-    def _move(self, slot: int, vector: NDArray[np.float32], weight: int) -> None:
+    def learn(self, slot: int, vector: NDArray[np.float32], weight: int = 1) -> None:
+        """Let a user's message, or what so many of them made, move a topic's embedding."""
         row = self._loaded().get(slot)
         before = 0 if row is None else min(self._weights[row], MEMORY - weight)
         mean = vector * (weight / _norm(vector))

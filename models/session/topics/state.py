@@ -98,11 +98,6 @@ class TopicState(Struct, array_like=True):
         """Messages that are not at hand: the summary stands for them."""
         return self.message_count - self.active_messages
 
-    @property
-    def packed_messages(self) -> int:
-        """Messages in packed blocks."""
-        return sum([block.messages for block in self.blocks if not block.at_hand])
-
 
 class PackedBlock(Struct, frozen=True, array_like=True, gc=False):
     """A part `tp`: the packed text and, beside it, which turns it holds."""

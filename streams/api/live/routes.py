@@ -24,7 +24,7 @@ from models.events.app import SearchSaved
 from models.events.fields import Identifier
 from models.events.saved_search import SavedSearch
 from models.events.topics import TURNS
-from models.risk.triage import refusal
+from models.risk.alerts import refusal
 from streams.api.answers import answered
 from streams.api.apps.messages import Pending, now_utc
 from streams.api.apps.routes import AskedSpace, OfSpace

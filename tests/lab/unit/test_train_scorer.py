@@ -27,7 +27,7 @@ from jobs.shared.dialogues import LabelledDialogue
 from models.errors import ConfigurationError
 from models.events import Role
 from models.risk.combination import UNITS, probability_of
-from models.risk.sequence.signals import SIGNAL_NAMES
+from models.risk.sequence import SIGNAL_NAMES
 from models.risk.turn_model import ModelCard, read_model, write_model
 from tests.support.command_line import turntide
 from tests.support.labelled_dialogues import as_file, made_up, retold, spoken

@@ -1,1 +1,0 @@
-"""Sequence signals of escalation, turn by turn: one small online signal each. Read `signals` first."""
