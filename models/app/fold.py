@@ -18,40 +18,28 @@ from typing import Final, Literal
 
 import msgspec
 
-from models.app.memory_set import MemorySet
-from models.app.outputs import AppEmission
+from models import events
+from models.app.energy import level_units
 from models.app.state import KeptMemory, SpaceState, paragraph, tags_of
 from models.app.work import Worker
-from models.events.app import (
-    AdminCommand,
-    AppInjectionSet,
-    AppUninstalled,
-    CompactionDecided,
-    ConversationEnded,
-    MemoriesPurged,
-    MemoriesRead,
-    MemoryDeleted,
-    MemoryEdited,
-    MemoryProposed,
-    SearchSaved,
-    SpaceEvent,
-    SpaceModeSet,
-    SpaceOutput,
-    WorkDue,
-)
-from models.events.base import BY_HAND, NAME_CHARS, CommandResult, Outcome, Position, RequestedTurn
-from models.events.erase import SpaceErased, SpaceErasure, SpaceSessionErased
+from models.events import BY_HAND, NAME_CHARS
 from models.policy import Policy
-from models.state.entity import Folding
+from models.state.entity import Folding, same_fields
 from models.text.words import estimate_tokens, latest_that_fit
 
 MOST_SEARCHES = 50
 """That are saved of an app's alerts."""
+_DIGITS = 6
+"""Of units that are told: sums of fractions would else end in noise."""
 
 
 def fold(
-    state: SpaceState, event: SpaceEvent | SpaceErasure, position: Position, now: datetime, policy: Policy
-) -> list[SpaceOutput]:
+    state: SpaceState,
+    event: events.SpaceEvent | events.SpaceErasure,
+    position: events.Position,
+    now: datetime,
+    policy: Policy,
+) -> list[events.SpaceOutput]:
     """Fold one event into a space, possibly a new one, which is changed in place.
 
     Gives what is to be emitted, in order: at last, if anything changed, how far the space is. `position` is the record
@@ -60,70 +48,66 @@ def fold(
     Raises:
         NotCompacted: A compaction left another number of memories than it had to, which is a defect.
     """
-    if isinstance(event, SpaceErased):
+    if isinstance(event, events.SpaceErased):
         state.erase()
         return []
-    return _AppStep(state, event, position, now, policy).take(event)
+    step = _AppStep(state, event, position, now, policy)
+    step.gives_up = isinstance(event, events.WorkDue)
+    return step.take(event, policy)
 
 
 FOLDING: Final = Folding(
     SpaceState,
     lambda state, command, policy: (fold(state, command.event, command.position, command.appended_at, policy), True),
-    lambda due, now: WorkDue(app_id=due.app_id, user_id=due.name, timestamp=now),
+    lambda due, now: events.WorkDue(app_id=due.app_id, user_id=due.name, timestamp=now),
 )
 
 
-class _AppStep:
+class _AppStep(Worker):
     """One event on its way into a space."""
 
-    def __init__(
-        self,
-        state: SpaceState,
-        event: SpaceEvent | SpaceSessionErased,
-        position: Position,
-        now: datetime,
-        policy: Policy,
-    ) -> None:
-        self._state = state
-        self._head = state.head
-        self._rules = policy
-        self._policy = policy.apps
-        self._emission = AppEmission(state, event, position, now, policy.apps)
-        self._memories = MemorySet(state, self._emission, policy.apps)
-        # Of the log's other records none says that there was time to answer: a worker may be far behind them.
-        gives_up = isinstance(event, WorkDue)
-        self._worker = Worker(state, self._memories, self._emission, policy, gives_up=gives_up)
-
-    def take(self, event: SpaceEvent | SpaceSessionErased) -> list[SpaceOutput]:
-        """Take the event, then go on with what waits."""
-        if isinstance(event, MemoriesRead):
-            self._emission.audited(event, event.memory_id, event.how, event.count)
-            return self._emission.outputs
+    def take(self, event: events.SpaceEvent | events.SpaceSessionErased, policy: Policy) -> list[events.SpaceOutput]:
+        """Take the event, then go on with what waits; at last, if anything changed, tell how far the space is."""
+        if isinstance(event, events.MemoriesRead):
+            self._audited(event, event.memory_id, event.how, event.count)
+            return self.outputs
         before = self._progress()
         match event:
-            case ConversationEnded():
-                self._ended(event)
-            case MemoryProposed():
-                self._worker.proposed(event)
-            case CompactionDecided():
-                self._worker.decided(event)
-            case SpaceSessionErased():
+            case events.ConversationEnded() if self._state.sees(event):
+                self._head.uninstalled = False
+                if self._policy.enabled and not self._skips(event):
+                    self._state.wait(_fitting(event, policy))
+            case events.MemoryProposed():
+                self._proposed(event)
+            case events.CompactionDecided():
+                self._decided(event)
+            case events.SpaceSessionErased():
                 self._erase_sessions(frozenset(event.session_ids))
-            case AdminCommand():
+            case events.AdminCommand():
                 self._admin(event)
         self._expire()
-        self._worker.go_on()
-        self._head.oldest_at = self._oldest_at()
-        if self._emission.outputs or self._progress() != before:
-            self._head.app_id, self._head.user_id = self._emission.owner
-            self._emission.progress()
-        return self._emission.outputs
+        self._go_on()
+        head, energy = self._head, self._policy.energy
+        head.oldest_at = self._oldest_at()
+        if self.outputs or self._progress() != before:
+            head.app_id, head.user_id = self.owner
+            self.emit(
+                events.AppMemoriesChanged,
+                space=self._space,
+                **same_fields(head, events.AppMemoriesChanged, "spent_units"),
+                memories=len(self._state.memories),
+                waiting=self._state.waiting,
+                energy_units=round(level_units(head.energy, self.now, energy), _DIGITS),
+                energy_capacity_units=energy.capacity_units,
+                spent_units=round(head.spent_units, _DIGITS),
+            )
+        return self.outputs
 
     def _expire(self) -> None:
         oldest_at, after = self._oldest_at(), self._policy.expire_after
-        if oldest_at is not None and after is not None and oldest_at + after <= self._emission.now:
-            until = self._emission.now - after
-            self._let_go(self._memories.slots(lambda each: not each.pinned and each.updated_at <= until), "expired")
+        if oldest_at is not None and after is not None and oldest_at + after <= self.now:
+            until = self.now - after
+            self._let_go(self._slots(lambda each: not each.pinned and each.updated_at <= until), "expired")
 
     def _oldest_at(self) -> datetime | None:
         if self._policy.expire_after is None:
@@ -135,56 +119,61 @@ class _AppStep:
         head = self._head
         return self._state.waiting, head.requests, head.asked, head.created, head.spent_units
 
-    def _ended(self, ended: ConversationEnded) -> None:
-        if not self._state.sees(ended):
-            return
-        self._head.uninstalled = False
-        if self._policy.enabled and not self._worker.skips(ended):
-            self._state.wait(_fitting(ended, self._rules))
-
     def _erase_sessions(self, session_ids: frozenset[str]) -> None:
         """Everything that was made of them, or waits to be, goes."""
         self._state.stop_waiting(lambda ended: ended.session_id in session_ids)
         candidate = self._state.candidate
         if candidate is not None and candidate.is_of(session_ids):
             self._state.candidate = self._head.asked = None
-        self._let_go(self._memories.slots(lambda memory: memory.is_of(session_ids)), "erased")
+        self._let_go(self._slots(lambda memory: memory.is_of(session_ids)), "erased")
 
     def _let_go(self, slots: list[int], cause: Literal["deleted", "erased", "expired"]) -> None:
         """Memories go, and with them what is asked: an answer on its way could bring their text back."""
         if slots:
             self._head.asked = None
-        self._memories.drop(slots, cause)
+        self._drop(slots, cause)
 
     # --- admins
 
-    def _admin(self, command: AdminCommand) -> None:
+    def _admin(self, command: events.AdminCommand) -> None:
         memory_id: int | None = None
-        outcome: Outcome = "unchanged"
+        outcome: events.Outcome = "unchanged"
         count = 0
         match command:
-            case MemoryEdited():
+            case events.MemoryEdited():
                 memory_id, outcome = command.memory_id, self._edit(command)
                 count = int(outcome == "done")
-            case MemoryDeleted():
+            case events.MemoryDeleted():
                 memory_id, slot = command.memory_id, self._state.slot_of(command.memory_id)
                 outcome, count = ("not_found", 0) if slot is None else ("done", 1)
                 self._let_go([] if slot is None else [slot], "deleted")
-            case MemoriesPurged():
+            case events.MemoriesPurged():
                 outcome, count = self._purge()
-            case AppUninstalled():
+            case events.AppUninstalled():
                 outcome, count = self._uninstall(command)
-            case SpaceModeSet() if command.mode is not self._head.mode:
+            case events.SpaceModeSet() if command.mode is not self._head.mode:
                 outcome, self._head.mode = "done", command.mode
-            case AppInjectionSet() if command.inject is not self._head.inject:
+            case events.AppInjectionSet() if command.inject is not self._head.inject:
                 outcome, self._head.inject = "done", command.inject
-            case SearchSaved():
+            case events.SearchSaved():
                 outcome = self._save_search(command)
-        self._emission.audited(command, memory_id, outcome, count)
-        self._head.results.append(CommandResult(request_id=command.request_id, outcome=outcome, count=count))
+        self._audited(command, memory_id, outcome, count)
+        self._head.results.append(events.CommandResult(request_id=command.request_id, outcome=outcome, count=count))
         del self._head.results[: -self._policy.results]
 
-    def _save_search(self, command: SearchSaved) -> Outcome:
+    def _audited(self, command: events.AdminCommand, memory_id: int | None, outcome: str, count: int) -> None:
+        self.emit(
+            events.AppMemoryAudited,
+            space=self._space,
+            action=str(command.__struct_config__.tag),
+            memory_id=memory_id,
+            by=command.by,
+            request_id=command.request_id,
+            outcome=outcome,
+            count=count,
+        )
+
+    def _save_search(self, command: events.SearchSaved) -> events.Outcome:
         others = [each for each in self._head.searches if each.title != command.search.title]
         searches = sorted([*others, command.search] if command.kept else others, key=lambda each: each.title)
         if len(searches) > MOST_SEARCHES:
@@ -194,7 +183,7 @@ class _AppStep:
         self._head.searches = searches
         return "done"
 
-    def _edit(self, command: MemoryEdited) -> Outcome:
+    def _edit(self, command: events.MemoryEdited) -> events.Outcome:
         slot = self._state.slot_of(command.memory_id)
         if slot is None:
             return "not_found"
@@ -212,10 +201,10 @@ class _AppStep:
         if edited.content != known.content:
             self._head.asked = None  # an answer on its way has seen what stands here no longer
         at = max(known.updated_at, command.timestamp)
-        self._memories.change(slot, msgspec.structs.replace(edited, updated_at=at), "edited")
+        self._change(slot, msgspec.structs.replace(edited, updated_at=at), "edited")
         return "done"
 
-    def _edited(self, known: KeptMemory, command: MemoryEdited, content: str) -> KeptMemory:
+    def _edited(self, known: KeptMemory, command: events.MemoryEdited, content: str) -> KeptMemory:
         shared_with = dict.fromkeys(command.shared_with or ())
         shared_with.pop(self._head.app_id, None)
         rewritten = bool(content) and content != known.content
@@ -231,27 +220,27 @@ class _AppStep:
             else tuple(shared_with)[: self._policy.shared_with],
         )
 
-    def _purge(self) -> tuple[Outcome, int]:
+    def _purge(self) -> tuple[events.Outcome, int]:
         """All memories, the candidate and what waits; an answer that is still on its way is not waited for."""
         state = self._state
         waited = state.waiting
         state.stop_waiting(lambda _: True)
         state.candidate = self._head.asked = None
-        slots = self._memories.slots(lambda _: True)
-        self._memories.drop(slots, "purged")
+        slots = self._slots(lambda _: True)
+        self._drop(slots, "purged")
         return ("done" if slots or waited else "unchanged"), len(slots)
 
-    def _uninstall(self, command: AppUninstalled) -> tuple[Outcome, int]:
+    def _uninstall(self, command: events.AppUninstalled) -> tuple[events.Outcome, int]:
         outcome, count = self._purge() if command.purge_memories else ("unchanged", 0)
         changed = outcome == "done" or not self._head.uninstalled
         self._head.uninstalled = True
         return ("done" if changed else "unchanged"), count
 
 
-def _fitting(ended: ConversationEnded, policy: Policy) -> ConversationEnded:
+def _fitting(ended: events.ConversationEnded, policy: Policy) -> events.ConversationEnded:
     """As much of a conversation as may have to wait in the state: what the sessions role sends fits."""
     memory, apps = policy.memory, policy.apps
-    turns = [RequestedTurn(turn.role, turn.content[: apps.asked_turn_chars]) for turn in ended.turns]
+    turns = [events.RequestedTurn(turn.role, turn.content[: apps.asked_turn_chars]) for turn in ended.turns]
     return msgspec.structs.replace(
         ended,
         reason=ended.reason[:NAME_CHARS],

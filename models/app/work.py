@@ -10,19 +10,17 @@ from typing import Final
 
 import msgspec
 
+from models import events
 from models.app.composing import Draft, compose
 from models.app.energy import Work as Kind
 from models.app.energy import charge, cost_units, may_begin
-from models.app.memory_set import MemorySet
-from models.app.outputs import AppEmission, Made
+from models.app.memory_set import MemorySet, named
 from models.app.rules import CompactionDecision, decide, oldest, refusal
-from models.app.state import KeptMemory, SpaceState, UnansweredRequest, paragraph, tags_of
+from models.app.state import KeptMemory, UnansweredRequest, paragraph, tags_of
 from models.app.worth import is_of_use
-from models.events.app import CompactionDecided, ConversationEnded, MemoryProposed, MemoryToKeep
-from models.events.base import NAME_CHARS
-from models.events.user import MemoryMode
+from models.events import NAME_CHARS, ConversationEnded
 from models.language.contradiction import conflicts, sentences_of
-from models.policy import Policy
+from models.state.entity import same_fields
 from models.text.summary import EXTRACTIVE
 from models.text.words import estimate_tokens
 
@@ -40,21 +38,19 @@ _MIDDLE_IMPORTANCE: Final = 0.5
 _NO_TIME: Final = timedelta()
 
 
-class Worker:
-    """Makes memories and compacts them, one event long; `gives_up` on an answer that is overdue, or waits on."""
+class Worker(MemorySet):
+    """Makes memories and compacts them, one event long.
 
-    def __init__(
-        self, state: SpaceState, memories: MemorySet, emission: AppEmission, policy: Policy, *, gives_up: bool
-    ) -> None:
-        self._state = state
-        self._memories = memories
-        self._emission = emission
-        self._policy = policy.apps
-        self._gives_up = gives_up
+    Attributes:
+        gives_up: Whether an answer that is overdue is not waited for. Of the log's other records than `WorkDue` none
+            says that there was time to answer: a worker may be far behind them.
+    """
 
-    def go_on(self) -> None:
+    gives_up = False
+
+    def _go_on(self) -> None:
         """Do what can be done now; the rest waits."""
-        while self._memories.surplus and self._lose_oldest():
+        while len(self._state.memories) > self._policy.most and self._lose_oldest():
             pass
         while self._do_next():
             pass
@@ -62,7 +58,7 @@ class Worker:
 
     # --- answers
 
-    def proposed(self, answer: MemoryProposed) -> None:
+    def _proposed(self, answer: events.MemoryProposed) -> None:
         """Take the memory that a slower stage made, if it is the one that is waited for."""
         state = self._state
         ended = state.first_waiting()
@@ -84,7 +80,7 @@ class Worker:
         made = Draft(content, importance, tags_of(answer.tags, self._policy.tags) or own.tags)
         self._keep(ended, made, answer.made_by[:NAME_CHARS], whole=known is None or not known.related)
 
-    def decided(self, answer: CompactionDecided) -> None:
+    def _decided(self, answer: events.CompactionDecided) -> None:
         """Carry out the decision of a slower stage, or, where it cannot be, let the oldest go (app memory, FIFO)."""
         if not self._is_asked(answer.request) or self._state.candidate is None:
             return
@@ -99,7 +95,7 @@ class Worker:
             new_content=None if answer.new_content is None else paragraph(answer.new_content),
             reason=paragraph(answer.reason)[: self._policy.most_content_chars],
         )
-        self._compact(decision, answer.decided_by[:NAME_CHARS], *self._memories.to_decide_on())
+        self._carry_out(decision, answer.decided_by[:NAME_CHARS])
 
     def _is_asked(self, request: int) -> bool:
         asked = self._state.head.asked
@@ -109,15 +105,16 @@ class Worker:
 
     def _do_next(self) -> bool:
         """The next piece; False when there is none, or it must wait."""
-        state, now = self._state, self._emission.now
-        if state.candidate is not None and self._memories.has_room:
+        state, now = self._state, self.now
+        if state.candidate is not None and self._has_room:
             state.head.asked = None
-            self._memories.admit_candidate()
+            candidate, state.candidate = state.candidate, None
+            self._add(candidate)
             return True
         ended = state.first_waiting()
         hurries = state.queued > self._policy.waiting
         if state.head.asked is not None:
-            overdue = self._gives_up and now >= state.head.asked.at + self._policy.answer_within
+            overdue = self.gives_up and now >= state.head.asked.at + self._policy.answer_within
             if overdue or hurries:
                 state.head.asked = None
                 self._do_without_answer(ended, hurries)
@@ -134,7 +131,7 @@ class Worker:
 
     def _has_energy(self) -> bool:
         """Whether the space's budget and that of all have enough; where not, it is counted."""
-        state, now, policy = self._state, self._emission.now, self._policy.energy
+        state, now, policy = self._state, self.now, self._policy.energy
         held = "" if state.shared.may_begin(now) else "all"
         if not may_begin(state.head.energy, now, policy):
             held = "space"
@@ -160,26 +157,40 @@ class Worker:
             # What was made of the conversation before it went on is in no turn that is sent along. What others' put
             # into the memory stays here: a request names one session, and an erasure finds it by that.
             before = [known.content] if known is not None and not known.related else []
-            self._emission.ask_for_memory(self._ask(), ended, " ".join([*before, ended.summary]))
+            self.emit(
+                events.MemoryRequested,
+                *(ended.session_id, ended.user_id),
+                **same_fields(ended, events.MemoryRequested, "summary", "space"),
+                space=self._space,
+                request=self._ask(),
+                summary=" ".join([*before, ended.summary]),
+            )
             return
         self._state.next_waiting()
         self._pay("creation", _tokens_of(ended), _NO_TIME)
         self._make(ended, NOTHING_SAID)
 
     def _begin_compaction(self, *, asks: bool) -> None:
-        memories, new = self._memories.to_decide_on()
+        memories, new = self._to_decide_on()
         if asks:
-            self._emission.ask_for_compaction(self._ask(), memories, new, self._state.candidate)
+            self.emit(
+                events.CompactionRequested,
+                *named(self._state.candidate),
+                space=self._space,
+                request=self._ask(),
+                memories=memories,
+                new_memory=new,
+            )
             return
         self._pay("compaction", sum(estimate_tokens(each.content) for each in (*memories, new)), _NO_TIME)
-        known, subjects = self._memories.known_facts(), self._memories.subjects()
-        decision = decide(memories, new, self._emission.now, self._policy, known=known, subjects=subjects)
-        self._compact(decision, RULES, memories, new)
+        known, subjects = self._known_facts(), self._subjects()
+        decision = decide(memories, new, self.now, self._policy, known=known, subjects=subjects)
+        self._carry_out(decision, RULES)
 
     def _ask(self) -> int:
         head = self._state.head
         head.requests += 1
-        head.asked = UnansweredRequest(head.requests, self._emission.now)
+        head.asked = UnansweredRequest(head.requests, self.now)
         return head.requests
 
     # --- memories
@@ -200,11 +211,11 @@ class Worker:
 
     def _skip(self, ended: ConversationEnded, reason: str) -> None:
         self._state.head.skipped += 1
-        self._emission.skipped(ended, reason)
+        self.emit(events.AppMemorySkipped, ended.session_id, ended.user_id, space=self._space, reason=reason)
 
-    def skips(self, ended: ConversationEnded) -> bool:
+    def _skips(self, ended: ConversationEnded) -> bool:
         """Pass over a conversation that has nothing to read, or whose user switched memory off, at no cost."""
-        if self._state.head.mode is not MemoryMode.ACTIVE:
+        if self._state.head.mode is not events.MemoryMode.ACTIVE:
             self._skip(ended, NOT_ACTIVE)
         elif not (ended.turn_count > 0 and (ended.notables or ended.turns or ended.summary.strip())):
             self._skip(ended, NOTHING_SAID)
@@ -213,7 +224,7 @@ class Worker:
         return True
 
     def _known(self, ended: ConversationEnded) -> KeptMemory | None:
-        slot = self._memories.made_of(ended.session_id)
+        slot = self._made_of(ended.session_id)
         return None if slot is None else self._state.memories[slot]
 
     def _keep(self, ended: ConversationEnded, draft: Draft, made_by: str, *, whole: bool) -> None:
@@ -225,7 +236,7 @@ class Worker:
             made_by: Who made it.
             whole: Whether the draft tells of the conversation before it went on, too.
         """
-        slot = self._memories.made_of(ended.session_id)
+        slot = self._made_of(ended.session_id)
         head = self._state.head
         if slot is None:
             head.created += 1
@@ -242,7 +253,7 @@ class Worker:
                 updated_at=ended.timestamp,
                 made_by=made_by,
             )
-            self._memories.add(fresh)
+            self._add(fresh)
             return
         known = self._state.memories[slot]
         replaces = whole or (ended.first_turn <= known.last_turn and not known.related)
@@ -258,7 +269,7 @@ class Worker:
             # Whoever shared it has not seen what it says now.
             shared_with=known.shared_with if content == known.content else (),
         )
-        self._memories.change(slot, remade, "remade")
+        self._change(slot, remade, "remade")
 
     def _continued(self, before: str, now: str) -> str:
         """What was said before and since; where not both fit, the later, and of the earlier what is most of use."""
@@ -274,23 +285,21 @@ class Worker:
 
     # --- compaction
 
-    def _compact(
-        self, decision: CompactionDecision, decided_by: str, memories: Sequence[MemoryToKeep], new: MemoryToKeep
-    ) -> None:
+    def _carry_out(self, decision: CompactionDecision, decided_by: str) -> None:
+        memories, new = self._to_decide_on()
         refused = refusal(decision, memories, new, self._policy)
         if refused:
             self._fall_back(refused)
         else:
-            self._memories.compact(Made(decision, decided_by), self._emission.timestamp, memories, new)
+            self._compact(decision, decided_by, memories, new)
 
     def _fall_back(self, reason: str) -> None:
-        memories, new = self._memories.to_decide_on()
-        made = Made(oldest(memories, new), FIFO, reason)
-        self._memories.compact(made, self._emission.timestamp, memories, new)
+        memories, new = self._to_decide_on()
+        self._compact(oldest(memories, new), FIFO, memories, new, reason)
 
     def _lose_oldest(self) -> bool:
         """The policy allows fewer than before; pinned ones stay all the same."""
-        memories, new = self._memories.to_decide_on()
+        memories, new = self._to_decide_on()
         if all(memory.pinned for memory in (*memories, new)):
             return False
         if self._state.candidate is not None:
@@ -301,8 +310,8 @@ class Worker:
     def _pay(self, kind: Kind, tokens: int, elapsed: timedelta) -> None:
         state, policy = self._state, self._policy.energy
         units = cost_units(kind, tokens, elapsed, policy)
-        state.head.energy = charge(state.head.energy, units, self._emission.now, policy)
-        state.shared.charge(units, self._emission.now)
+        state.head.energy = charge(state.head.energy, units, self.now, policy)
+        state.shared.charge(units, self.now)
         state.head.spent_units += units
         state.spent[kind] = state.spent.get(kind, 0.0) + units
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence, Sized
 from datetime import datetime
 from functools import cache
 from hashlib import blake2b
-from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -62,6 +62,7 @@ class Head(Protocol):
 
 _Head = TypeVar("_Head", bound=Head)
 _Output = TypeVar("_Output", bound=Struct)
+_Emitted = TypeVar("_Emitted", bound=Struct)
 
 
 def record_bytes(key: str) -> int:
@@ -292,6 +293,13 @@ class Emission(Generic[_Output]):
             "timestamp": self.timestamp,
             "source": self._position,
         }
+
+    def emit(self, kind: type[_Emitted], session_id: str = "", user_id: str = "", **fields: Any) -> _Emitted:
+        """Emit an output of a kind; a field that every output has may be given, too."""
+        common: dict[str, Any] = {**self.common(str(kind.__struct_config__.tag), session_id, user_id)}
+        output = kind(**(common | fields))
+        self.outputs.append(cast("_Output", output))
+        return output
 
     def id_kind(self, kind: str) -> str:
         """By what ids of a kind are told from those of other kinds."""
