@@ -4,7 +4,6 @@ One piece after the other, in the order in which conversations ended, each only 
 stage is asked for is waited for. What cannot be done now stays in the state and goes on with the next event.
 """
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 

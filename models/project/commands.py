@@ -10,43 +10,44 @@ from typing import Any
 import msgspec
 
 from models import events
+from models.project.consolidation import ProjectUpkeep
 from models.project.kept_memories import New
 from models.project.short_term import RecentMessage, cut_short
-from models.project.work import Work
 from models.state.entity import same_fields
 
 _NAME_CHARS = 256
 
 
-class CommandFold:
-    """Commands by hand, while one event is folded."""
+class CommandFold(ProjectUpkeep):
+    """Commands by hand, while one event is folded.
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
+    Of an import texts are cut at what the policy keeps, and lists too; a memory's content is not: a longer one is
+    refused. A memory that is kept under another id is strengthened (`long_term.put_back`).
+    """
 
-    def take(self, command: events.ManualProjectCommand) -> None:
+    def take_command(self, command: events.ManualProjectCommand) -> None:
         """Carry it out, audit it and answer it."""
         result = msgspec.structs.replace(self._carry_out(command), request_id=command.request_id)
-        self._work.emission.answered(str(command.__struct_config__.tag), command.by, result)
+        self.answered(str(command.__struct_config__.tag), command.by, result)
 
     def _carry_out(self, command: events.ManualProjectCommand) -> events.DeedResult:
-        long_term = self._work.learning.long_term
+        long_term = self.long_term
         match command:
             case events.ProjectMemoryAdded():
                 result = self._add(command)
             case events.ProjectMemoryEdited():
-                result = _changed(command.memory_id, *long_term.edit(command))
+                result = _result(command.memory_id, *long_term.edit(command))
             case events.ProjectMemoryDeleted():
                 gone = long_term.delete(command.memory_id, "deleted")
-                result = _changed(command.memory_id, "done" if gone else "not_found")
+                result = _result(command.memory_id, "done" if gone else "not_found")
             case events.RelationshipSet():
-                result = _changed(command.source_id, *long_term.relate(command))
+                result = _result(command.source_id, *long_term.relate(command))
             case events.PendingFactDecided():
                 result = self._decide(command)
             case events.ConversationStatusSet():
                 result = self._set_status(command)
             case events.ProjectImported():
-                result = Import(self._work).take(command)
+                result = self._import(command)
             case _:
                 raise AssertionError(command)
         return result
@@ -60,53 +61,37 @@ class CommandFold:
             source=events.MemorySource(said_at=command.timestamp, by="hand"),
             valid_from=command.valid_from or command.timestamp,
         )
-        refused = self._work.learning.long_term.refusal(new)
+        refused = self.long_term.refusal(new)
         if refused is not None:
-            return _changed("", *refused)
-        memory_id, outcome = self._work.learning.long_term.add(new)
-        return _changed(memory_id, outcome)
+            return _result("", *refused)
+        memory_id, outcome = self.long_term.add(new)
+        return _result(memory_id, outcome)
 
     def _decide(self, command: events.PendingFactDecided) -> events.DeedResult:
-        kept = self._work.state.pending.get(command.pending_id)
+        kept = self._state.pending.get(command.pending_id)
         if kept is None:
-            return _changed(command.pending_id, "not_found")
+            return _result(command.pending_id, "not_found")
         if not command.promoted:
-            self._work.learning.drop(command.pending_id, "deleted")
-            return _changed(command.pending_id, "done")
-        memory_id, outcome = self._work.learning.promote(kept.fact)
-        return _changed(memory_id or command.pending_id, outcome)
+            self.drop_pending(command.pending_id, "deleted")
+            return _result(command.pending_id, "done")
+        memory_id, outcome = self.promote(kept.fact)
+        return _result(memory_id or command.pending_id, outcome)
 
     def _set_status(self, command: events.ConversationStatusSet) -> events.DeedResult:
-        state = self._work.state.conversation(command.conversation_id)
+        state = self._state.conversation(command.conversation_id)
         outcome: events.CommandOutcome = "done"
         if state is not None:
-            changed = self._work.talk.set_status(state, command.status, command.timestamp, command.summary)
+            changed = self.set_status(state, command.status, command.timestamp, command.summary)
             outcome = "done" if changed else "unchanged"
         elif command.status == "active":
-            self._work.talk.begin(self._work.talk.started(command.conversation_id, command.timestamp))
+            self.begin_conversation(self.started(command.conversation_id, command.timestamp), "created")
         else:
             outcome = "not_found"
-        return _changed(command.conversation_id, outcome)
+        return _result(command.conversation_id, outcome)
 
+    # --- an import
 
-def _changed(item_id: str, outcome: events.CommandOutcome, detail: str = "") -> events.DeedResult:
-    return events.DeedResult(
-        request_id="", outcome=outcome, item_id=item_id, detail=detail, count=int(outcome == "done")
-    )
-
-
-class Import:
-    """One `ProjectImported` on its way in.
-
-    Texts are cut at what the policy keeps, and lists too; a memory's content is not: a longer one is refused.
-    A memory that is kept under another id is strengthened (`long_term.put_back`).
-    """
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._state, self._policy = work.state, work.policy
-
-    def take(self, imported: events.ProjectImported) -> events.DeedResult:
+    def _import(self, imported: events.ProjectImported) -> events.DeedResult:
         """Take the items in; gives what was refused, and how many were taken."""
         items: tuple[tuple[Callable[[Any], events.CommandOutcome], Iterable[Any]], ...] = (
             (self._conversation, imported.conversations),
@@ -136,7 +121,7 @@ class Import:
                 msgspec.structs.replace(each, content=cut_short(each.content, most_chars)) for each in memory.history
             ],
         )
-        return self._work.learning.long_term.put_back(fitting)
+        return self.long_term.put_back(fitting)
 
     def _episode(self, episode: events.ProjectEpisode) -> events.CommandOutcome:
         policy = self._policy.narrative
@@ -154,7 +139,7 @@ class Import:
             linked_memories=[name[:64] for name in episode.linked_memories[: policy.linked]],
             merged_ids=_latest(episode.merged_ids, policy.most),
         )
-        self._work.episodes.put(fitting, "imported")
+        self.put_episode(fitting, "imported")
         return "done"
 
     def _conversation(self, conversation: events.ProjectConversation) -> events.CommandOutcome:
@@ -172,11 +157,11 @@ class Import:
             summary=conversation.summary[:2_000],
         )
         if known is not None:
-            self._work.talk.replace(known, fitting)
+            self.replace_conversation(known, fitting)
             return "done"
         if state.head.conversations >= policy.conversations:
             return "too_many"
-        self._work.talk.begin(fitting, cause="imported")
+        self.begin_conversation(fitting, "imported")
         return "done"
 
     def _chunk(self, chunk: events.ConversationChunk) -> events.CommandOutcome:
@@ -191,7 +176,7 @@ class Import:
             summary=cut_short(chunk.summary, policy.merged_summary_chars),
             key_topics=[topic[:_NAME_CHARS] for topic in chunk.key_topics[-policy.merged_key_topics :]],
         )
-        self._work.talk.put_chunk(state, fitting)
+        self.put_chunk(state, fitting)
         return "done"
 
     def _fact(self, fact: events.PendingFact) -> events.CommandOutcome:
@@ -205,7 +190,7 @@ class Import:
             doubts=[doubt[:64] for doubt in fact.doubts[:16]],
             source=_named(fact.source),
         )
-        return "done" if self._work.learning.put_back(fitting) else "too_many"
+        return "done" if self.put_back_pending(fitting) else "too_many"
 
     def _message(self, said: events.ImportedMessage) -> events.CommandOutcome:
         state = self._state.conversation(said.conversation_id)
@@ -216,6 +201,12 @@ class Import:
         content = said.content[: self._policy.short_term.message_chars]
         state.put(RecentMessage(said.turn, said.role, said.user_id, content, said.timestamp))
         return "done"
+
+
+def _result(item_id: str, outcome: events.CommandOutcome, detail: str = "") -> events.DeedResult:
+    return events.DeedResult(
+        request_id="", outcome=outcome, item_id=item_id, detail=detail, count=int(outcome == "done")
+    )
 
 
 def _named(source: events.MemorySource) -> events.MemorySource:

@@ -80,54 +80,52 @@ def _make_room(long_term: LongTerm, run: Consolidation, policy: ProjectPolicy) -
             run.displaced += 1
 
 
-class ProjectUpkeep:
+class ProjectUpkeep(Work):
     """Consolidations of a project, while one event is folded."""
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._state, self._head, self._emission, self._policy = work.state, work.head, work.emission, work.policy
-
-    def asked(self, command: ConsolidationAsked) -> None:
+    def consolidation_asked(self, command: ConsolidationAsked) -> None:
         """Consolidate on request; one that is under way counts. Of too many waiting requests the latest is refused."""
         if self._head.run is None:
-            self._begin("asked")
+            self._begin_run("asked")
         if len(self._head.asked) < self._policy.long_term.results:
             self._head.asked.append(AskedRun(command.request_id, command.by))
         else:
             detail = f"{len(self._head.asked)} wait for the consolidation that is under way"
             result = DeedResult(request_id=command.request_id, outcome="too_many", detail=detail)
-            self._emission.answered(_ASKED, command.by, result)
+            self.answered(_ASKED, command.by, result)
         while self._head.run is not None and not self._state.is_full:
-            self._step(self._head.run)
+            self._step_run(self._head.run)
 
-    def go_on(self) -> None:
+    def consolidate(self) -> None:
         """A step of the one that is due or under way."""
         due = self._state.due
-        if self._head.run is None and due is not None and due <= self._emission.now:
-            self._begin("scheduled")
+        if self._head.run is None and due is not None and due <= self.now:
+            self._begin_run("scheduled")
         if self._head.run is not None and not self._state.is_full:
-            self._step(self._head.run)
+            self._step_run(self._head.run)
 
-    def _begin(self, cause: Literal["scheduled", "asked"]) -> None:
+    def _begin_run(self, cause: Literal["scheduled", "asked"]) -> None:
         self._head.runs += 1
-        self._head.run = Consolidation(run=self._head.runs, started_at=self._emission.now, cause=cause)
+        self._head.run = Consolidation(run=self._head.runs, started_at=self.now, cause=cause)
 
-    def _step(self, run: Consolidation) -> None:
+    def _step_run(self, run: Consolidation) -> None:
         """Look at as many memories as one event may, in pieces, since each may be large."""
         until = run.looked_at + self._policy.consolidation.step_memories
         done = False
         while not done and run.looked_at < until and not self._state.is_full:
             most = min(_AT_ONCE, until - run.looked_at)
-            done = step(self._work.learning.long_term, run, self._policy, most)
+            done = step(self.long_term, run, self._policy, most)
         if done:
-            self._end(run)
+            self._end_run(run)
 
-    def _end(self, run: Consolidation) -> None:
+    def _end_run(self, run: Consolidation) -> None:
         """Merge episodes, drop what was pending for long, emit and answer."""
-        merged, saved_tokens = self._work.episodes.merge()
+        merged, saved_tokens = self.merge_episodes()
         dropped = self._drop_pending()
         named = self._policy.consolidation.named
-        event = self._emission.consolidated(
+        event = self.emit(
+            ProjectConsolidated,
+            project_id=self._project_id,
             **same_fields(run, ProjectConsolidated, "archived_ids", "tokens_reclaimed"),
             memories_looked_at=run.looked_at,
             memories_archived=run.archived,
@@ -137,19 +135,19 @@ class ProjectUpkeep:
             pending_dropped=dropped,
             tokens_reclaimed=run.tokens_reclaimed + saved_tokens,
         )
-        self._emission.touch()
-        self._head.run, self._head.consolidated_at = None, self._emission.now
+        self._changed = True
+        self._head.run, self._head.consolidated_at = None, self.now
         self._head.consolidated = msgspec.convert(event, ConsolidationFigures, from_attributes=True)
         asked, self._head.asked = self._head.asked, []
         count = event.decay_updated + event.memories_archived + event.episodes_merged + event.pending_dropped
         for each in asked:
             result = DeedResult(request_id=each.request_id, outcome="done", count=count)
-            self._emission.answered(_ASKED, each.by, result)
+            self.answered(_ASKED, each.by, result)
 
     def _drop_pending(self) -> int:
         """Facts that waited too long go: those that came first."""
-        oldest = self._emission.now - timedelta(days=self._policy.long_term.pending_days)
+        oldest = self.now - timedelta(days=self._policy.long_term.pending_days)
         late = [kept.fact.id for kept in self._state.pending.all() if kept.fact.extracted_at < oldest]
         for pending_id in late:
-            self._work.learning.drop(pending_id, "displaced")
+            self.drop_pending(pending_id, "displaced")
         return len(late)

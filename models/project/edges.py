@@ -21,63 +21,60 @@ def relationship(memory: ProjectMemory, target_id: str, name: str) -> Relationsh
     return next((each for each in memory.relationships if (each.target_id, each.type) == (target_id, name)), None)
 
 
-class Edges:
+class Edges(MemoryChanges):
     """Edges among memories that are being changed."""
-
-    def __init__(self, changes: MemoryChanges) -> None:
-        self._changes = changes
 
     def make(self, source_id: str, edge: Relationship) -> bool:
         """Make an edge, or give it another strength; False if an end is missing, the same, or full."""
-        source, target = self._changes.get(source_id), self._changes.get(edge.target_id)
+        source, target = self.get(source_id), self.get(edge.target_id)
         if source is None or target is None or source_id == edge.target_id:
             return False
         known = relationship(source.memory, edge.target_id, edge.type)
         if known is not None:
             edge = msgspec.structs.replace(edge, created_at=known.created_at)
-            self._put(source, [edge if each is known else each for each in source.memory.relationships])
+            self._put_edges(source, [edge if each is known else each for each in source.memory.relationships])
             return True
         if not (self._room_out(source, edge) and self._room_in(target, edge, source_id)):
             return False
-        source = self._changes.get(source_id) or source
-        self._put(source, [*source.memory.relationships, edge])
+        source = self.get(source_id) or source
+        self._put_edges(source, [*source.memory.relationships, edge])
         self._refer(edge.target_id, source_id, refers=True)
         return True
 
     def link(self, source_id: str, target_id: str, name: str, strength: float, origin: Origin = "rules") -> bool:
         """Make an edge as of now (`make`)."""
-        now = self._changes.now
+        now = self.now
         edge = Relationship(target_id=target_id, type=name, strength=strength, created_at=now, origin=origin)
         return self.make(source_id, edge)
 
     def unlink(self, source_id: str, target_id: str, name: str) -> bool:
         """Take an edge back; False if there is none."""
-        source = self._changes.get(source_id)
+        source = self.get(source_id)
         known = None if source is None else relationship(source.memory, target_id, name)
         if source is None or known is None:
             return False
         left = [each for each in source.memory.relationships if each is not known]
-        self._put(source, left)
+        self._put_edges(source, left)
         if all(each.target_id != target_id for each in left):
             self._refer(target_id, source_id, refers=False)
         return True
 
     def unlink_all(self, memory_id: str) -> None:
         """Take back every edge from and to a memory that goes."""
-        kept = self._changes.get(memory_id)
+        kept = self.get(memory_id)
         if kept is None:
             return
         for edge in kept.memory.relationships:
             self._refer(edge.target_id, memory_id, refers=False)
         for source_id in kept.incoming:
-            source = self._changes.get(source_id)
+            source = self.get(source_id)
             if source is not None:
-                self._put(source, [each for each in source.memory.relationships if each.target_id != memory_id])
+                self._put_edges(source, [each for each in source.memory.relationships if each.target_id != memory_id])
 
     def incoming(self, kept: StoredMemory, name: str) -> Iterator[tuple[StoredMemory, Relationship]]:
         """Edges of a name that lead to a memory, and where from."""
         for source_id in kept.incoming:
-            source = self._changes.get(source_id)
+            source = self.get(source_id)
             edge = None if source is None else relationship(source.memory, kept.memory.id, name)
             if source is not None and edge is not None:
                 yield source, edge
@@ -88,7 +85,7 @@ class Edges:
         for memory_id in waiting:
             if memory_id == last:
                 break
-            kept = self._changes.get(memory_id)
+            kept = self.get(memory_id)
             for edge in () if kept is None else kept.memory.relationships:
                 if edge.type == name and edge.target_id not in came_from:
                     came_from[edge.target_id] = memory_id
@@ -98,26 +95,26 @@ class Edges:
             way.append(came_from[way[-1]])
         return way[::-1]
 
-    def _put(self, source: StoredMemory, relationships: Sequence[Relationship]) -> None:
+    def _put_edges(self, source: StoredMemory, relationships: Sequence[Relationship]) -> None:
         in_order = sorted(relationships, key=lambda each: (each.created_at, each.target_id, each.type))
         memory = msgspec.structs.replace(source.memory, relationships=in_order)
-        self._changes.put(msgspec.structs.replace(source, memory=memory), "related")
+        self.put(msgspec.structs.replace(source, memory=memory), "related")
 
     def _refer(self, target_id: str, source_id: str, *, refers: bool) -> None:
         """Note at a memory whether another refers to it."""
-        target = self._changes.get(target_id)
+        target = self.get(target_id)
         if target is not None and refers != (source_id in target.incoming):
             others = tuple(each for each in target.incoming if each != source_id)
             incoming = (*others, source_id) if refers else others
-            self._changes.put(msgspec.structs.replace(target, incoming=incoming), None)
+            self.put(msgspec.structs.replace(target, incoming=incoming), None)
 
     def _room_out(self, source: StoredMemory, edge: Relationship) -> bool:
-        if len(source.memory.relationships) + len(source.waiting) < self._changes.policy.relationships:
+        if len(source.memory.relationships) + len(source.waiting) < self.policy.relationships:
             return True
         return self._displace([(source.memory.id, each) for each in source.memory.relationships], edge)
 
     def _room_in(self, target: StoredMemory, edge: Relationship, source_id: str) -> bool:
-        if source_id in target.incoming or len(target.incoming) < self._changes.policy.relationships:
+        if source_id in target.incoming or len(target.incoming) < self.policy.relationships:
             return True
         edges = [(kept.memory.id, each) for name in _MAKE_ROOM for kept, each in self.incoming(target, name)]
         # Only the last edge of a source frees its place.
@@ -125,7 +122,7 @@ class Edges:
         return self._displace(alone, edge)
 
     def _edges_between(self, source_id: str, target_id: str) -> int:
-        source = self._changes.get(source_id)
+        source = self.get(source_id)
         return 0 if source is None else sum(each.target_id == target_id for each in source.memory.relationships)
 
     def _displace(self, edges: Sequence[tuple[str, Relationship]], edge: Relationship) -> bool:

@@ -24,11 +24,9 @@ from models.events.ids import named_id
 from models.events.topics import COMMANDS
 from models.policy import Policy
 from models.project.commands import CommandFold
-from models.project.consolidation import ProjectUpkeep
 from models.project.outputs import ProjectEmission
 from models.project.state import CHUNK, ProjectState
 from models.project.view import ProjectView
-from models.project.work import Work
 from models.state.entity import Folding, is_late
 
 
@@ -74,7 +72,8 @@ def fold_step(
     if isinstance(event, events.ProjectErased):
         return [], not state.known or state.erase_step()
     if not state.known and not _begins(event):
-        return _unknown(state, event, position, now), True
+        return _unknown(ProjectEmission(state, event, position, now, policy), event), True
+    state.begin_event()
     return _ProjectStep(state, event, position, now, policy).take(event)
 
 
@@ -121,40 +120,23 @@ def _begins(event: events.ProjectEvent | events.ProjectErasure) -> bool:
 
 
 def _unknown(
-    state: ProjectState, event: events.ProjectEvent | events.ProjectErasure, position: events.Position, now: datetime
+    emission: ProjectEmission, event: events.ProjectEvent | events.ProjectErasure
 ) -> list[events.ProjectOutput]:
     """Of a project that nobody knows nothing is written; that somebody asked is audited."""
-    emission = ProjectEmission(state, event, position, now)
     if isinstance(event, events.ManualProjectCommand):
         result = events.DeedResult(request_id=event.request_id, outcome="not_found")
         emission.audited(str(event.__struct_config__.tag), event.by, result)
     return emission.finish()
 
 
-class _ProjectStep:
+class _ProjectStep(CommandFold):
     """One event on its way into a project."""
-
-    def __init__(
-        self,
-        state: ProjectState,
-        event: events.ProjectEvent | events.ProjectSessionErased,
-        position: events.Position,
-        now: datetime,
-        policy: Policy,
-    ) -> None:
-        self._state = state
-        self._position = position
-        self._emission = ProjectEmission(state, event, position, now)
-        self._work = work = Work(state, self._emission, policy)
-        self._talk, self._learning, self._episodes = work.talk, work.learning, work.episodes
-        self._upkeep = ProjectUpkeep(work)
-        state.begin_event()
 
     def take(self, event: events.ProjectEvent | events.ProjectSessionErased) -> tuple[list[events.ProjectOutput], bool]:
         """Take the event, then a step of the consolidation if one is due; gives outputs, and whether that was all."""
         done = True
         match event:
-            case events.ProjectTurnAdded() | events.ProjectConversationEnded() if not self._state.head.sees(event):
+            case events.ProjectTurnAdded() | events.ProjectConversationEnded() if not self._head.sees(event):
                 return [], True
             case events.ProjectTurnAdded():
                 self._turn(event)
@@ -165,60 +147,61 @@ class _ProjectStep:
             case events.MemoriesAccessed():
                 done = self._accessed(event)
             case events.ProjectSessionErased():
-                self._state.head.erased_offset = self._position.offset
-                done = self._work.erase_step(frozenset(event.session_ids))
+                self._head.erased_offset = self._position.offset
+                done = self.erase_step(frozenset(event.session_ids))
             case events.ConsolidationAsked():
-                self._upkeep.asked(event)
+                self.consolidation_asked(event)
             case events.ManualProjectCommand():
-                CommandFold(self._work).take(event)
-        self._episodes.unlink_dropped()
+                self.take_command(event)
+        self.unlink_dropped()
         self._begin_life(event)
         if done:
-            self._upkeep.go_on()
-        return self._emission.finish(), done
+            self.consolidate()
+        return self.finish(), done
 
     def _begin_life(self, event: events.ProjectEvent | events.ProjectSessionErased) -> None:
         """Something is kept for the first time: a name under which all was refused stays unknown."""
-        if self._state.known or not self._state.head.items:
+        if self._state.known or not self._head.items:
             return
         head, place = self._state.head, self._position
-        head.app_id, head.project_id, head.born_at = event.app_id, event.project_id, self._emission.now
+        head.app_id, head.project_id, head.born_at = event.app_id, event.project_id, self.now
         head.born = named_id("project", self._state.key, place.topic, str(place.partition), str(place.offset))
 
     def _turn(self, turn: events.ProjectTurnAdded) -> None:
-        if self._talk.has(turn):
-            self._emission.touch()
+        known = self._state.conversation(turn.session_id)
+        if known is not None and turn.turn in known.head.conversation.recent:
+            self._changed = True  # its session was forgotten, began anew and counts from 0 again
             return
-        self._state.head.turn_count += 1
-        conversation, message, context = self._talk.add(turn)
-        said = self._learning.read(turn, message.content, context)
-        milestones = self._episodes.read(turn, message, conversation, said)
-        self._talk.name(conversation, said, milestones)
-        self._talk.release()
+        self._head.turn_count += 1
+        conversation, message, context = self.add_turn(turn)
+        said = self.learn(turn, message.content, context)
+        milestones = self.read_episodes(turn, message, conversation, said)
+        self.name_in(conversation, said, milestones)
+        self.release()
 
     def _answered(self, answer: events.StatementsRead | events.ProjectSummarised) -> None:
         """What a slower stage says counts as long as its conversation is there, and no session was erased since."""
         conversation = self._state.conversation(answer.session_id)
-        if conversation is None or is_late(answer, self._state.head.erased_offset):
+        if conversation is None or is_late(answer, self._head.erased_offset):
             return
         if isinstance(answer, events.StatementsRead):
-            self._talk.name(conversation, self._learning.read_second(answer), [])
+            self.name_in(conversation, self.learn_second(answer), [])
         elif answer.kind == CHUNK:
-            self._talk.summarised(conversation, answer)
+            self.chunk_summarised(conversation, answer)
         else:
-            self._episodes.summarised(answer)
+            self.episode_summarised(answer)
 
     def _ended(self, ended: events.ProjectConversationEnded) -> None:
-        self._emission.touch()
+        self._changed = True
         conversation = self._state.conversation(ended.session_id)
         if conversation is None:
             return
         # What somebody ended by hand is not paused by its session's time-out.
         if not (ended.status == "paused" and conversation.head.conversation.status == "ended"):
-            self._talk.set_status(conversation, ended.status, ended.timestamp)
+            self.set_status(conversation, ended.status, ended.timestamp)
 
     def _accessed(self, accessed: events.MemoriesAccessed) -> bool:
         counts = Counter(accessed.ids)
-        if not self._state.head.accessed:
-            self._episodes.accessed(counts, accessed.timestamp)
-        return self._learning.accessed(counts, accessed.timestamp)
+        if not self._head.accessed:
+            self.episodes_accessed(counts, accessed.timestamp)
+        return self.memories_accessed(counts, accessed.timestamp)

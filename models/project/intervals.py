@@ -31,7 +31,7 @@ import msgspec
 from models.events.project_items import SUPERSEDES, MemoryType, ProjectMemory
 from models.language.contradiction import contradicting, denies, opposed, other_value
 from models.project.edges import Edges, relationship
-from models.project.kept_memories import MemoryChanges, holder, revised
+from models.project.kept_memories import holder
 from models.project.shards import StoredMemory
 from models.project.validity import is_valid
 
@@ -98,12 +98,8 @@ FULL: Final = 1.0
 """Strength of a relationship that the rules are sure of."""
 
 
-class Intervals:
+class Intervals(Edges):
     """Intervals of memories that are being changed."""
-
-    def __init__(self, changes: MemoryChanges, edges: Edges) -> None:
-        self._changes = changes
-        self._edges = edges
 
     def group(self, memory: ProjectMemory, *, back_to: datetime | None = None) -> list[StoredMemory]:
         """Memories that may be its rivals, by subject, type and holder (`groups_of`), without itself; oldest first.
@@ -113,8 +109,8 @@ class Intervals:
             back_to: Look for those that are listed no longer, back to this time and to what ended there.
         """
         names = groups_of(memory)
-        listed = [each for name in names for each in self._changes.memories.subject(name)]
-        known = {each: kept for each in listed if (kept := self._changes.get(each)) is not None}
+        listed = [each for name in names for each in self.memories.subject(name)]
+        known = {each: kept for each in listed if (kept := self.get(each)) is not None}
         latest = list(known.values())
         while back_to is not None and latest:
             latest = self._superseded(names, [each for each in latest if each.memory.valid_from >= back_to], known)
@@ -128,34 +124,34 @@ class Intervals:
         found = {
             edge.target_id: None for each in members for edge in each.memory.relationships if edge.type == SUPERSEDES
         }
-        others = (self._changes.get(target_id) for target_id in found if target_id not in known)
+        others = (self.get(target_id) for target_id in found if target_id not in known)
         return [kept for kept in others if kept is not None and group_of(kept.memory) in names]
 
-    def enlist(self, kept: StoredMemory) -> None:
+    def list_in_group(self, kept: StoredMemory) -> None:
         """Take a memory into the list of its group, at its time."""
         name = group_of(kept.memory)
         if not name:
             return
         if kept.memory.type not in SUPERSEDING:
-            self._changes.listed(name, kept, self._changes.policy.rivals)
+            self.listed(name, kept, self.policy.rivals)
             return
         alike = [each for each in self.group(kept.memory) if each.memory.type is kept.memory.type]
         members = sorted([*alike, kept], key=by_begin)
-        ids = [each.memory.id for each in members][-self._changes.policy.rivals :]
-        self._changes.memories.set_subject(name, ids)
+        ids = [each.memory.id for each in members][-self.policy.rivals :]
+        self.memories.set_subject(name, ids)
 
-    def delist(self, memory: ProjectMemory) -> None:
+    def unlist_from_group(self, memory: ProjectMemory) -> None:
         """Take it out again, as long as it has its relationships: what follows in its place is found along those."""
         name = group_of(memory)
-        listed = self._changes.memories.subject(name) if name else []
+        listed = self.memories.subject(name) if name else []
         if memory.id not in listed:
             return
         ids = [each for each in listed if each != memory.id]
         if memory.type in SUPERSEDING:
-            members = [kept for each in listed if (kept := self._changes.get(each)) is not None]
+            members = [kept for each in listed if (kept := self.get(each)) is not None]
             following = max(self._superseded([name], members, listed), key=by_begin, default=None)
             ids = ids if following is None else [following.memory.id, *ids]
-        self._changes.memories.set_subject(name, ids)
+        self.memories.set_subject(name, ids)
 
     def split(self, group: Sequence[StoredMemory], draft: ProjectMemory) -> list[StoredMemory]:
         """Cut those in two that were said both before and after a rival begins; gives the group with the new halves.
@@ -167,7 +163,7 @@ class Intervals:
             if is_valid(kept.memory, draft.valid_from) and supersedes(draft, kept.memory):
                 later = self._second_half(kept, draft.valid_from)
                 if later is not None:
-                    result = [self._changes.get(each.memory.id) or each for each in result] + [later]
+                    result = [self.get(each.memory.id) or each for each in result] + [later]
         return sorted(result, key=by_begin)
 
     def _second_half(self, kept: StoredMemory, at: datetime) -> StoredMemory | None:
@@ -177,10 +173,10 @@ class Intervals:
             return None
         begin = min(source.said_at for source in after)
         before = [source for source in memory.sources if source not in after] or memory.sources
-        now = self._changes.now
+        now = self.now
         half = msgspec.structs.replace(
             memory,
-            id=self._changes.free_id(begin, memory.type, memory.content, holder(memory)),
+            id=self.free_id(begin, memory.type, memory.content, holder(memory)),
             valid_from=begin,
             closed_by="",
             sources=after,
@@ -192,9 +188,9 @@ class Intervals:
             updated_at=now,
         )
         first = msgspec.structs.replace(memory, sources=before, mentions=max(1, memory.mentions - len(after)))
-        self._changes.put(msgspec.structs.replace(kept, memory=first), "superseded")
-        later = StoredMemory(memory=half, slot=self._changes.memories.free_slot(), ends=kept.ends)
-        return self._changes.put(later, "created")
+        self.put(msgspec.structs.replace(kept, memory=first), "superseded")
+        later = StoredMemory(memory=half, slot=self.memories.free_slot(), ends=kept.ends)
+        return self.put(later, "created")
 
     def settle_group(self, memory_id: str, group: Sequence[StoredMemory]) -> None:
         """Bring a memory and its group to their ends.
@@ -203,7 +199,7 @@ class Intervals:
             memory_id: The memory.
             group: As it was before the memory was listed: the list may have lost its oldest by that.
         """
-        kept = self._changes.get(memory_id)
+        kept = self.get(memory_id)
         members = sorted([*group, kept] if kept is not None else group, key=by_begin)
         self.settle(members, members)
 
@@ -216,7 +212,7 @@ class Intervals:
             by_hand: What supersedes them by hand has changed.
         """
         for each in targets:
-            kept = self._changes.get(each.memory.id)
+            kept = self.get(each.memory.id)
             if kept is not None:
                 self._settle(kept, group, by_hand=by_hand)
 
@@ -227,7 +223,7 @@ class Intervals:
         if found == (memory.valid_until, memory.closed_by) and not by_hand:
             return
         # A memory that is closed by hand is rare, and to know it takes a look at all that refer to it.
-        by_people = [source for source, edge in self._edges.incoming(kept, SUPERSEDES) if edge.origin != "rules"]
+        by_people = [source for source, edge in self.incoming(kept, SUPERSEDES) if edge.origin != "rules"]
         closers += [source for source in by_people if source.memory.valid_from > memory.valid_from]
         end, closer = self._end(kept, closers)
         if (end, closer) != (memory.valid_until, memory.closed_by):
@@ -246,20 +242,20 @@ class Intervals:
         if end == memory.valid_until:
             closed = msgspec.structs.replace(memory, closed_by=closer)
         else:
-            closed = revised(memory, self._changes, valid_until=end, closed_by=closer)
+            closed = self.revised(memory, valid_until=end, closed_by=closer)
         # An end that falls together with what supersedes it is that one's: an imported memory does not tell them apart.
         ends = None if closer and kept.ends == end else kept.ends
-        self._changes.put(
+        self.put(
             msgspec.structs.replace(kept, memory=closed, ends=ends), "superseded" if sooner or closer else "restored"
         )
         if memory.closed_by and memory.closed_by != closer:
-            source = self._changes.get(memory.closed_by)
+            source = self.get(memory.closed_by)
             edge = None if source is None else relationship(source.memory, memory.id, SUPERSEDES)
             if edge is not None and edge.origin == "rules":
-                self._edges.unlink(memory.closed_by, memory.id, SUPERSEDES)
-        source = self._changes.get(closer) if closer else None
+                self.unlink(memory.closed_by, memory.id, SUPERSEDES)
+        source = self.get(closer) if closer else None
         if source is not None and relationship(source.memory, memory.id, SUPERSEDES) is None:
-            self._edges.link(closer, memory.id, SUPERSEDES, FULL)
+            self.link(closer, memory.id, SUPERSEDES, FULL)
 
 
 def by_begin(kept: StoredMemory) -> tuple[datetime, str]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from models import events
 from models.events.ids import sortable_id
 from models.policy.project import LongTermPolicy, NarrativePolicy
-from models.project.shards import ShardedMemories, StoredMemory
+from models.project.shards import ShardedMemories, StoredMemory, suffix_of
 from models.state.entity import same_fields
 from models.text.words import fold_text
 
@@ -69,7 +69,7 @@ class MemoryChanges:
             self._changed.setdefault(kept.memory.id, cause)
         return kept
 
-    def drop(self, kept: StoredMemory, cause: events.ItemCause) -> None:
+    def forget(self, kept: StoredMemory, cause: events.ItemCause) -> None:
         """Let go of it; told at once, as its slot may be taken next."""
         self.memories.drop(kept.memory.id)
         self._changed.pop(kept.memory.id, None)
@@ -103,25 +103,24 @@ class MemoryChanges:
 
     def suffix(self, memory_type: events.MemoryType, content: str, holder: str) -> str:
         """Suffix of ids of this type and content."""
-        return sortable_id(self.now, *_named_by(self.key, memory_type, content, holder)).rpartition("-")[2]
+        return suffix_of(sortable_id(self.now, *_named_by(self.key, memory_type, content, holder)))
+
+    def revised(self, memory: events.ProjectMemory, **fields: object) -> events.ProjectMemory:
+        """A memory of which something else is known from now on: what was known before goes into its history.
+
+        What became known with the same record never stood, and leaves nothing.
+        """
+        now = max(self.now, memory.recorded_at)
+        history = memory.history
+        if memory.recorded_at < now:
+            before = events.MemoryRevision(**same_fields(memory, events.MemoryRevision))
+            most = self.policy.history
+            history = [*history, before][-most:] if most else []
+        return msgspec.structs.replace(memory, **fields, recorded_at=now, updated_at=now, history=history)
 
 
 def _named_by(key: str, memory_type: events.MemoryType, content: str, holder: str) -> list[str]:
     return [key, memory_type.value, canonical(content), *([holder] if holder else [])]
-
-
-def revised(memory: events.ProjectMemory, changes: MemoryChanges, **fields: object) -> events.ProjectMemory:
-    """A memory of which something else is known from now on: what was known before goes into its history.
-
-    What became known with the same record never stood, and leaves nothing.
-    """
-    now = max(changes.now, memory.recorded_at)
-    history = memory.history
-    if memory.recorded_at < now:
-        before = events.MemoryRevision(**same_fields(memory, events.MemoryRevision))
-        most = changes.policy.history
-        history = [*history, before][-most:] if most else []
-    return msgspec.structs.replace(memory, **fields, recorded_at=now, updated_at=now, history=history)
 
 
 def bounded_sources(sources: Sequence[events.MemorySource], most: int) -> list[events.MemorySource]:

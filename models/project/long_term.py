@@ -24,12 +24,11 @@ import msgspec
 
 from models.events.project import CommandOutcome, ItemCause
 from models.events.project_items import SUPERSEDES, MemorySource, ProjectMemory
-from models.policy.project import LongTermPolicy
 from models.project import kept_memories
 from models.project.intervals import by_begin, group_of, groups_of, supersedes
 from models.project.long_term_edits import Edits
 from models.project.secondary_index import IndexedMemories, operation
-from models.project.shards import ShardedMemories, StoredMemory, shard_of
+from models.project.shards import StoredMemory, shard_of
 from models.project.store import SHARDS
 from models.project.validity import is_valid
 from models.state.entity import same_fields
@@ -43,8 +42,8 @@ class Forgetting(IndexedMemories):
     def erase_sessions(self, session_ids: frozenset[str], is_full: Callable[[], bool] = lambda: False) -> bool:
         """Let go of what only these said, and of their part in what others said too; False if `is_full` came first."""
         for shard in range(SHARDS):
-            for memory_id in self._changes.memories.shard_ids(shard):
-                kept = self._changes.get(memory_id)
+            for memory_id in self.memories.shard_ids(shard):
+                kept = self.get(memory_id)
                 sources = [] if kept is None else kept.memory.sources
                 left = [each for each in sources if each.conversation_id not in session_ids]
                 if kept is None or len(left) == len(sources):
@@ -59,42 +58,42 @@ class Forgetting(IndexedMemories):
 
     def let_weakest_go(self, shard: int) -> StoredMemory | None:
         """Let go of a shard's weakest memory: of archived ones if there are, by importance × decay."""
-        there = (self._changes.get(memory_id) for memory_id in self._changes.memories.shard_ids(shard))
+        there = (self.get(memory_id) for memory_id in self.memories.shard_ids(shard))
         weakest = min((kept for kept in there if kept is not None), key=self._worth, default=None)
         if weakest is not None:
             self.drop(weakest, "displaced")
         return weakest
 
     def _worth(self, kept: StoredMemory) -> tuple[bool, float]:
-        memory, changes = kept.memory, self._changes
-        return not memory.archived, memory.importance * kept_memories.decay_at(memory, changes.now, changes.policy)
+        memory = kept.memory
+        return not memory.archived, memory.importance * kept_memories.decay_at(memory, self.now, self.policy)
 
     def drop(self, kept: StoredMemory, cause: ItemCause) -> None:
         """Let go of a memory. What it had closed holds again until the next rival; if it is `displaced`, not."""
         memory = kept.memory
         group, names = self._group(memory), groups_of(memory)
         named = [edge.target_id for edge in memory.relationships if edge.type == SUPERSEDES]
-        closed = [self._changes.get(each) for each in dict.fromkeys([*named, *(each.memory.id for each in group)])]
-        self._index.delist(kept)
-        self._edges.unlink_all(memory.id)
-        self._changes.drop(kept, cause)
+        closed = [self.get(each) for each in dict.fromkeys([*named, *(each.memory.id for each in group)])]
+        self.delist(kept)
+        self.unlink_all(memory.id)
+        self.forget(kept, cause)
         for each in closed:
-            found = None if each is None else self._changes.get(each.memory.id)
+            found = None if each is None else self.get(each.memory.id)
             if found is None or found.memory.closed_by != memory.id:
                 continue
             if cause == "displaced":
                 left = msgspec.structs.replace(found.memory, closed_by="")
                 ended = msgspec.structs.replace(found, memory=left, ends=left.valid_until)
-                self._changes.put(ended, "superseded")
+                self.put(ended, "superseded")
                 continue
             if group_of(found.memory) not in names:  # superseded by hand
-                self._intervals.settle([found], self._group(found.memory))
+                self.settle([found], self._group(found.memory))
                 continue
             conflicting = {kept.memory.id: kept for kept in group if kept.memory.id != found.memory.id}
-            next_one = self._changes.get(memory.closed_by) if memory.closed_by else None
+            next_one = self.get(memory.closed_by) if memory.closed_by else None
             if next_one is not None and group_of(next_one.memory) in names:
                 conflicting.setdefault(next_one.memory.id, next_one)
-            self._intervals.settle([found], sorted(conflicting.values(), key=by_begin))
+            self.settle([found], sorted(conflicting.values(), key=by_begin))
 
     def _without(self, kept: StoredMemory, left: Sequence[MemorySource]) -> None:
         """A memory that others said too: it begins when those said it, and nothing tells of the ones before."""
@@ -118,17 +117,11 @@ class Forgetting(IndexedMemories):
 class LongTerm(Edits, Forgetting):
     """Long-term memories of a project, changed in place (arguments as of `MemoryChanges`)."""
 
-    def __init__(
-        self, memories: ShardedMemories, emit: kept_memories.Emit, key: str, policy: LongTermPolicy, now: datetime
-    ) -> None:
-        super().__init__(kept_memories.MemoryChanges(memories, emit, key, policy, now))
-        self.memories, self.now = memories, now
-
     displace = operation(Forgetting.let_weakest_go)
 
     def refusal(self, new: kept_memories.New) -> tuple[CommandOutcome, str] | None:
         """Outcome and reason where a memory cannot be kept; None if it can."""
-        policy = self._changes.policy
+        policy = self.policy
         if not new.content.strip():
             return "invalid", "content is empty"
         if len(new.content) > policy.content_chars:
@@ -149,7 +142,7 @@ class LongTerm(Edits, Forgetting):
         refused = self.refusal(new)
         if refused is not None:
             return "", refused[0]
-        known = self._index.same(new)
+        known = self.same(new)
         again = next((kept for kept in known if _said_by(kept.memory, new.source)), None)
         if again is not None:
             return again.memory.id, "unchanged"
@@ -159,12 +152,12 @@ class LongTerm(Edits, Forgetting):
 
     def knows(self, new: kept_memories.New) -> bool:
         """True if a memory of any time says so."""
-        return bool(self._index.same(new))
+        return bool(self.same(new))
 
     @operation
     def delete(self, memory_id: str, cause: ItemCause) -> bool:
         """Let go of a memory; False if it is not there. A `displaced` one leaves closed what it had closed."""
-        kept = self._changes.get(memory_id)
+        kept = self.get(memory_id)
         if kept is not None:
             self.drop(kept, cause)
         return kept is not None
@@ -172,28 +165,26 @@ class LongTerm(Edits, Forgetting):
     @operation
     def accessed(self, memory_id: str, count: int, at: datetime) -> None:
         """Readers retrieved a memory so often (project memory, Access Recording); an unknown id is passed over."""
-        kept = self._changes.get(memory_id)
+        kept = self.get(memory_id)
         if kept is not None:
             memory = kept_memories.read_again(kept.memory, count, at)
-            memory = msgspec.structs.replace(
-                memory, decay_factor=kept_memories.decay_at(memory, at, self._changes.policy)
-            )
-            self._changes.put(msgspec.structs.replace(kept, memory=memory), "accessed")
+            memory = msgspec.structs.replace(memory, decay_factor=kept_memories.decay_at(memory, at, self.policy))
+            self.put(msgspec.structs.replace(kept, memory=memory), "accessed")
 
     @operation
     def decayed(self, kept: StoredMemory, factor: float, *, archived: bool) -> None:
         """A consolidation found this decay factor, and puts the memory away or not."""
         memory = msgspec.structs.replace(kept.memory, decay_factor=factor, archived=archived)
         cause: ItemCause = "archived" if archived and not kept.memory.archived else "decayed"
-        self._changes.put(msgspec.structs.replace(kept, memory=memory), cause)
+        self.put(msgspec.structs.replace(kept, memory=memory), cause)
 
     def _strengthen(self, kept: StoredMemory, new: kept_memories.New, group: Sequence[StoredMemory]) -> StoredMemory:
         """The same was said again while it holds."""
-        policy, memory = self._changes.policy, kept.memory
-        later = max(self._changes.now, memory.last_accessed_at)
+        policy, memory = self.policy, kept.memory
+        later = max(self.now, memory.last_accessed_at)
         importance = max(min(1.0, memory.importance + policy.mention_gain), new.importance or 0.0)
         if importance != memory.importance:
-            memory = kept_memories.revised(memory, self._changes, importance=importance)
+            memory = self.revised(memory, importance=importance)
         stronger = msgspec.structs.replace(
             memory,
             mentions=memory.mentions + 1,
@@ -203,7 +194,7 @@ class LongTerm(Edits, Forgetting):
             category=memory.category or new.category,
             subject=memory.subject or new.subject,
             archived=False,
-            updated_at=max(self._changes.now, memory.updated_at),
+            updated_at=max(self.now, memory.updated_at),
             decay_factor=kept_memories.decay_at(memory, later, policy),
         )
         ends = new.valid_until if new.valid_until is not None else kept.ends
@@ -215,48 +206,47 @@ class LongTerm(Edits, Forgetting):
         at = new.valid_from
         group = self._split(draft)
         next_conflict = min((each.memory.valid_from for each in group if supersedes(each.memory, draft)), default=None)
-        later = next((kept for kept in self._index.same(new) if kept.memory.valid_from > at), None)
+        later = next((kept for kept in self.same(new) if kept.memory.valid_from > at), None)
         if (
             later is not None
             and (next_conflict is None or later.memory.valid_from <= next_conflict)
             and (new.valid_until is None or new.valid_until >= later.memory.valid_from)
             and self.may_begin(later, at)
         ):
-            earlier = kept_memories.revised(later.memory, self._changes, valid_from=at)
-            kept = self._changes.put(msgspec.structs.replace(later, memory=earlier), "said_again")
+            earlier = self.revised(later.memory, valid_from=at)
+            kept = self.put(msgspec.structs.replace(later, memory=earlier), "said_again")
             return self._strengthen(kept, new, [each for each in group if each.memory.id != kept.memory.id])
         group = self._make_room(draft.id, group)
-        kept = StoredMemory(memory=draft, slot=self._changes.memories.free_slot(), ends=new.valid_until)
-        self._changes.put(kept, "created")
-        self._index.enlist(kept)
-        self._intervals.settle_group(draft.id, group)
-        self._index.relate_new(self._changes.get(draft.id) or kept)
-        return self._changes.get(draft.id) or kept
+        kept = StoredMemory(memory=draft, slot=self.memories.free_slot(), ends=new.valid_until)
+        self.put(kept, "created")
+        self.enlist(kept)
+        self.settle_group(draft.id, group)
+        self.relate_new(self.get(draft.id) or kept)
+        return self.get(draft.id) or kept
 
     def _split(self, draft: ProjectMemory) -> list[StoredMemory]:
         """The group of what is new, with the halves of what it cuts."""
         whole = self._group(draft)
-        group = self._intervals.split(whole, draft)
+        group = self.split(whole, draft)
         known = {kept.memory.id for kept in whole}
         for half in [kept for kept in group if kept.memory.id not in known]:
-            self._index.enlist(half)
+            self.enlist(half)
             group = self._make_room(half.memory.id, group, more=0)
         return group
 
     def _draft(self, new: kept_memories.New) -> ProjectMemory:
-        changes = self._changes
         whose = kept_memories.holder_of(new.type, new.source.user_id)
-        importance = changes.policy.importance.of(new.type) if new.importance is None else new.importance
+        importance = self.policy.importance.of(new.type) if new.importance is None else new.importance
         return ProjectMemory(
-            id=changes.free_id(new.valid_from, new.type, new.content, whose),
+            id=self.free_id(new.valid_from, new.type, new.content, whose),
             **same_fields(new, ProjectMemory, "tags", "importance"),
-            tags=list(dict.fromkeys(new.tags))[: changes.policy.tags],
+            tags=list(dict.fromkeys(new.tags))[: self.policy.tags],
             importance=importance,
-            recorded_at=changes.now,
-            created_at=changes.now,
-            updated_at=changes.now,
+            recorded_at=self.now,
+            created_at=self.now,
+            updated_at=self.now,
             sources=[new.source],
-            last_accessed_at=changes.now,
+            last_accessed_at=self.now,
             tokens=estimate_tokens(new.content),
         )
 
@@ -273,10 +263,10 @@ class LongTerm(Edits, Forgetting):
         """
         first = shard_of(memory_id.rpartition("-")[2])
         for shard in range(first, first + SHARDS):
-            if self._changes.memories.count + more <= self._changes.policy.most:
+            if self.memories.count + more <= self.policy.most:
                 break
             self.let_weakest_go(shard % SHARDS)
-        return [kept for kept in group if self._changes.get(kept.memory.id) is not None]
+        return [kept for kept in group if self.get(kept.memory.id) is not None]
 
 
 def _said_by(memory: ProjectMemory, source: MemorySource) -> bool:

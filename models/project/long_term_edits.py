@@ -10,7 +10,7 @@ from models.events.project import CommandOutcome, ItemCause, ProjectMemoryEdited
 from models.events.project_items import SUPERSEDES, ProjectMemory, Relationship
 from models.project.edges import relationship
 from models.project.intervals import overlap
-from models.project.kept_memories import bounded_sources, canonical, decay_at, revised
+from models.project.kept_memories import bounded_sources, canonical, decay_at
 from models.project.secondary_index import IndexedMemories, operation
 from models.project.shards import StoredMemory
 from models.text.words import estimate_tokens
@@ -31,7 +31,7 @@ class Edits(IndexedMemories):
         `reopened` takes back what closed it: one that was superseded by itself leaves its subject, so that nothing
         of it closes the memory again. A restored one counts as accessed.
         """
-        kept = self._changes.get(command.memory_id)
+        kept = self.get(command.memory_id)
         if kept is None:
             return "not_found", f"{command.memory_id} is not kept"
         refused = next(self._objections(kept, command), None)
@@ -47,15 +47,15 @@ class Edits(IndexedMemories):
         cause: ItemCause = "edited"
         if memory.archived != before.archived:
             cause = "archived" if memory.archived else "restored"
-        group = self._intervals.group(kept.memory, back_to=min(before.valid_from, memory.valid_from))
+        group = self.group(kept.memory, back_to=min(before.valid_from, memory.valid_from))
         kept = self._replace(kept, msgspec.structs.replace(kept, memory=memory, ends=ends), cause, group)
         if memory.content != before.content:
-            self._index.forget_contradictions(memory.id)
-            self._index.relate_new(self._changes.get(memory.id) or kept)
+            self.forget_contradictions(memory.id)
+            self.relate_new(self.get(memory.id) or kept)
         return _DONE
 
     def _objections(self, kept: StoredMemory, command: ProjectMemoryEdited) -> Iterator[Outcome]:
-        policy, memory = self._changes.policy, kept.memory
+        policy, memory = self.policy, kept.memory
         if command.content is not None:
             if not command.content.strip():
                 yield "invalid", "content is empty; delete the memory instead"
@@ -79,7 +79,7 @@ class Edits(IndexedMemories):
             yield "invalid", "valid_from would turn round a relationship supersedes that was made by hand"
 
     def _duplicates(self, memory: ProjectMemory, content: str) -> Iterator[Outcome]:
-        for other in self._index.same(msgspec.structs.replace(memory, content=content)):
+        for other in self.same(msgspec.structs.replace(memory, content=content)):
             if other.memory.id != memory.id and overlap(other.memory, memory):
                 yield "invalid", f"{other.memory.id} says so already; delete one of the two"
 
@@ -92,7 +92,7 @@ class Edits(IndexedMemories):
         if command.valid_from is not None and command.valid_from != memory.valid_from:
             known["valid_from"] = command.valid_from
         if known:
-            memory = revised(memory, self._changes, **known)
+            memory = self.revised(memory, **known)
         other = {
             "category": memory.category if command.category is None else command.category,
             "tags": memory.tags if command.tags is None else list(dict.fromkeys(command.tags)),
@@ -101,26 +101,26 @@ class Edits(IndexedMemories):
         if all(getattr(memory, name) == value for name, value in other.items()):
             return memory
         restored = memory.archived and not other["archived"]
-        now = max(self._changes.now, memory.updated_at)
+        now = max(self.now, memory.updated_at)
         memory = msgspec.structs.replace(memory, **other, updated_at=now)
         if restored:
             memory = msgspec.structs.replace(memory, last_accessed_at=max(now, memory.last_accessed_at))
-            memory = msgspec.structs.replace(memory, decay_factor=decay_at(memory, now, self._changes.policy))
+            memory = msgspec.structs.replace(memory, decay_factor=decay_at(memory, now, self.policy))
         return memory
 
     def _set_free(self, kept: StoredMemory) -> StoredMemory:
         """Take a memory out of its subject, and from what superseded it by hand."""
-        sources = [source.memory.id for source, _ in self._edges.incoming(kept, SUPERSEDES)]
+        sources = [source.memory.id for source, _ in self.incoming(kept, SUPERSEDES)]
         for source_id in sources:
-            self._edges.unlink(source_id, kept.memory.id, SUPERSEDES)
-        kept = self._changes.get(kept.memory.id) or kept
+            self.unlink(source_id, kept.memory.id, SUPERSEDES)
+        kept = self.get(kept.memory.id) or kept
         group = self._group(kept.memory)
-        self._index.delist(kept)
+        self.delist(kept)
         freed = msgspec.structs.replace(kept.memory, subject="")
-        kept = self._changes.put(msgspec.structs.replace(kept, memory=freed), "edited")
-        self._index.enlist(kept)
-        self._intervals.settle(group, group)
-        return self._changes.get(freed.id) or kept
+        kept = self.put(msgspec.structs.replace(kept, memory=freed), "edited")
+        self.enlist(kept)
+        self.settle(group, group)
+        return self.get(freed.id) or kept
 
     @operation
     def relate(self, command: RelationshipSet) -> Outcome:
@@ -128,7 +128,7 @@ class Edits(IndexedMemories):
 
         What was superseded by itself is set free when the relationship is taken back: it leaves its subject.
         """
-        source, target = self._changes.get(command.source_id), self._changes.get(command.target_id)
+        source, target = self.get(command.source_id), self.get(command.target_id)
         if source is None or target is None:
             missing = command.source_id if source is None else command.target_id
             return "not_found", f"{missing} is not kept"
@@ -140,8 +140,8 @@ class Edits(IndexedMemories):
         known = relationship(source.memory, command.target_id, command.relation)
         if known is not None and (known.strength, known.origin) == (command.strength, "hand"):
             return _UNCHANGED
-        if not self._edges.link(command.source_id, command.target_id, command.relation, command.strength, "hand"):
-            return "too_many", f"a memory has at most {self._changes.policy.relationships} relationships each way"
+        if not self.link(command.source_id, command.target_id, command.relation, command.strength, "hand"):
+            return "too_many", f"a memory has at most {self.policy.relationships} relationships each way"
         if command.relation == SUPERSEDES:
             self._settle_by_hand(command.target_id)
         return _DONE
@@ -149,7 +149,7 @@ class Edits(IndexedMemories):
     def _objections_to(self, source: ProjectMemory, target: ProjectMemory, name: str) -> Iterator[Outcome]:
         if source.id == target.id:
             yield "invalid", "a memory has no relationship to itself"
-        cycle = self._index.closes_a_cycle(source.id, target.id, name)
+        cycle = self.closes_a_cycle(source.id, target.id, name)
         if cycle:
             yield "invalid", f"{name} would close a cycle: {' → '.join(cycle)}"
         if name == SUPERSEDES and source.valid_from <= target.valid_from:
@@ -162,24 +162,24 @@ class Edits(IndexedMemories):
             return _UNCHANGED
         if name == SUPERSEDES and target.memory.closed_by == source_id and known.origin == "rules":
             target = self._set_free(target)
-        self._edges.unlink(source_id, target_id, name)
+        self.unlink(source_id, target_id, name)
         if name == SUPERSEDES:
             self._settle_by_hand(target_id)
         return _DONE
 
     def _settle_by_hand(self, memory_id: str) -> None:
-        kept = self._changes.get(memory_id)
+        kept = self.get(memory_id)
         if kept is not None:
-            self._intervals.settle([kept], self._group(kept.memory), by_hand=True)
+            self.settle([kept], self._group(kept.memory), by_hand=True)
 
     def may_begin(self, kept: StoredMemory, at: datetime) -> bool:
         """True if relationships by hand stay in order when a memory begins at this time."""
         memory = kept.memory
-        closers = [source for source, edge in self._edges.incoming(kept, SUPERSEDES) if edge.origin != "rules"]
+        closers = [source for source, edge in self.incoming(kept, SUPERSEDES) if edge.origin != "rules"]
         if any(source.memory.valid_from <= at for source in closers):
             return False
         by_people = [each for each in memory.relationships if each.type == SUPERSEDES and each.origin != "rules"]
-        closed = (self._changes.get(each.target_id) for each in by_people)
+        closed = (self.get(each.target_id) for each in by_people)
         return all(other is None or other.memory.valid_from < at for other in closed)
 
     @operation
@@ -188,12 +188,12 @@ class Edits(IndexedMemories):
 
         Where another says the same while it holds, that one is strengthened instead: there is never a duplicate.
         """
-        policy, known = self._changes.policy, self._changes.get(memory.id)
+        policy, known = self.policy, self.get(memory.id)
         if known is not None and known.memory == memory:
             return "unchanged"
         ends_first = memory.valid_until is not None and memory.valid_until <= memory.valid_from
         refusals: tuple[tuple[bool, CommandOutcome], ...] = (
-            (known is None and self._changes.memories.count >= policy.most, "too_many"),
+            (known is None and self.memories.count >= policy.most, "too_many"),
             (any(len(said) > policy.content_chars for said in _contents(memory)), "too_long"),
             (not memory.content.strip() or ends_first, "invalid"),
         )
@@ -201,18 +201,18 @@ class Edits(IndexedMemories):
         if refused is not None:
             return refused
         if known is None or canonical(known.memory.content) != canonical(memory.content):
-            same = (each for each in self._index.same(memory) if each.memory.id != memory.id)
+            same = (each for each in self.same(memory) if each.memory.id != memory.id)
             twin = next((each for each in same if overlap(each.memory, memory)), None)
             if twin is not None:
                 return "invalid" if known is not None else self._join(twin, memory)
         if known is not None:
-            self._index.delist(known)
+            self.delist(known)
             for edge in known.memory.relationships:
-                self._edges.unlink(memory.id, edge.target_id, edge.type)
-            known = self._changes.get(memory.id) or known
+                self.unlink(memory.id, edge.target_id, edge.type)
+            known = self.get(memory.id) or known
         outgoing = [each for each in memory.relationships if each.target_id != memory.id][: policy.relationships]
-        waiting = tuple(each for each in outgoing if self._changes.get(each.target_id) is None)
-        closer = memory.closed_by if self._changes.get(memory.closed_by) is not None else ""
+        waiting = tuple(each for each in outgoing if self.get(each.target_id) is None)
+        closer = memory.closed_by if self.get(memory.closed_by) is not None else ""
         saved = msgspec.structs.replace(
             memory,
             tags=memory.tags[: policy.tags],
@@ -223,16 +223,16 @@ class Edits(IndexedMemories):
         )
         kept = StoredMemory(
             memory=saved,
-            slot=self._changes.memories.free_slot() if known is None else known.slot,
+            slot=self.memories.free_slot() if known is None else known.slot,
             incoming=() if known is None else known.incoming,
             ends=None if closer else memory.valid_until,
             waiting=waiting,
         )
         group = self._group(saved)
-        self._changes.put(kept, "imported")
-        self._index.enlist(kept)
+        self.put(kept, "imported")
+        self.enlist(kept)
         self._make_saved(memory.id, [each for each in outgoing if each not in waiting])
-        self._index.join_waiting(memory.id)
+        self.join_waiting(memory.id)
         self._settle_all_that_it_closes(memory.id, group)
         return "done"
 
@@ -240,29 +240,29 @@ class Edits(IndexedMemories):
         """What a saved memory adds to one that says the same; once."""
         before = memory = kept.memory
         if saved.importance > memory.importance:
-            memory = revised(memory, self._changes, importance=saved.importance)
+            memory = self.revised(memory, importance=saved.importance)
         more = [each for each in saved.sources if each not in memory.sources]
         memory = msgspec.structs.replace(
             memory,
             mentions=max(memory.mentions, saved.mentions),
             confidence=max(memory.confidence, saved.confidence),
-            sources=bounded_sources([*memory.sources, *more], self._changes.policy.sources),
+            sources=bounded_sources([*memory.sources, *more], self.policy.sources),
         )
         if memory == before:
             return "unchanged"
-        self._changes.put(msgspec.structs.replace(kept, memory=memory), "imported")
+        self.put(msgspec.structs.replace(kept, memory=memory), "imported")
         return "done"
 
     def _make_saved(self, memory_id: str, edges: list[Relationship]) -> None:
         for edge in edges:
-            if not self._index.closes_a_cycle(memory_id, edge.target_id, edge.type):
-                self._edges.make(memory_id, edge)
+            if not self.closes_a_cycle(memory_id, edge.target_id, edge.type):
+                self.make(memory_id, edge)
 
     def _settle_all_that_it_closes(self, memory_id: str, group: Sequence[StoredMemory]) -> None:
-        kept = self._changes.get(memory_id)
+        kept = self.get(memory_id)
         if kept is None:
             return
-        self._intervals.settle_group(memory_id, group)
+        self.settle_group(memory_id, group)
         for edge in [each for each in kept.memory.relationships if each.type == SUPERSEDES]:
             self._settle_by_hand(edge.target_id)
         self._settle_by_hand(memory_id)

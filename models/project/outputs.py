@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from models import events
 from models.events.project import SummarisedKind
 from models.events.project_items import ConversationChunk, ProjectEpisode
-from models.policy.project import ProjectPolicy
+from models.policy import Policy
 from models.project.short_term import RecentMessage
 from models.project.state import ProjectState
 from models.state import entity
@@ -43,21 +42,20 @@ class ProjectEmission(entity.Emission[events.ProjectOutput]):
         event: events.ProjectEvent | events.ProjectErasure,
         position: events.Position,
         now: datetime,
+        policy: Policy,
     ) -> None:
         super().__init__(state.key, event.app_id, "", position, event.timestamp)
         self.now = now
-        self._state = state
+        self._position = position
+        self._state, self._head = state, state.head
+        self._rules, self._policy = policy, policy.projects
         self._project_id = event.project_id
         self._items: dict[tuple[str, int, str], events.ProjectItemChanged] = {}
         self._changed = False
 
     def id_kind(self, kind: str) -> str:
         """The revision tells the steps of one record apart."""
-        return f"{kind}@{self._state.head.revision}"
-
-    def touch(self) -> None:
-        """Note a change beside the items."""
-        self._changed = True
+        return f"{kind}@{self._head.revision}"
 
     # --- items
 
@@ -89,7 +87,7 @@ class ProjectEmission(entity.Emission[events.ProjectOutput]):
         self._items[place] = events.ProjectItemChanged(
             **common,
             project_id=self._project_id,
-            revision=self._state.head.revision + 1,
+            revision=self._head.revision + 1,
             kind=kind,
             slot=slot,
             item_id=item_id,
@@ -98,13 +96,11 @@ class ProjectEmission(entity.Emission[events.ProjectOutput]):
             **({} if item is None else {kind: item}),  # type: ignore[arg-type]
         )
 
-    def ask_summary(
-        self, item: ConversationChunk | ProjectEpisode, said: Sequence[RecentMessage], policy: ProjectPolicy
-    ) -> None:
+    def ask_summary(self, item: ConversationChunk | ProjectEpisode, said: Sequence[RecentMessage]) -> None:
         """Ask a slower summariser for an item, where the policy says so, and tell it these messages."""
-        if not (policy.ask and said):
+        if not (self._policy.ask and said):
             return
-        chars = policy.asked_tokens * CHARS_PER_TOKEN // len(said)
+        chars = self._policy.asked_tokens * CHARS_PER_TOKEN // len(said)
         kind: SummarisedKind = "episode" if isinstance(item, ProjectEpisode) else "chunk"
         user_id = next((message.user_id for message in said if message.user_id), "")
         self.outputs.append(
@@ -121,49 +117,32 @@ class ProjectEmission(entity.Emission[events.ProjectOutput]):
 
     # --- what happened
 
-    def consolidated(self, **figures: Any) -> events.ProjectConsolidated:
-        """A consolidation ended."""
-        common = self.common("project_consolidated")
-        event = events.ProjectConsolidated(**common, project_id=self._project_id, **figures)
-        self.outputs.append(event)
-        return event
-
     def answered(self, action: str, by: str, result: events.DeedResult) -> None:
         """Emit the audit of a command by hand, and keep its outcome."""
         self.audited(action, by, result)
         self._state.answer(msgspec.structs.replace(result, detail=result.detail[:DETAIL_CHARS]))
-        self.touch()
+        self._changed = True
 
     def audited(self, action: str, by: str, result: events.DeedResult) -> None:
         """Emit the audit of an action."""
-        self.outputs.append(
-            events.ProjectAudited(
-                **self.common("project_audited"),
-                **same_fields(result, events.ProjectAudited),
-                project_id=self._project_id,
-                action=action,
-                by=by,
-            )
-        )
+        fields = same_fields(result, events.ProjectAudited)
+        self.emit(events.ProjectAudited, project_id=self._project_id, action=action, by=by, **fields)
 
     def finish(self) -> list[events.ProjectOutput]:
         """Finish the event and return all outputs; any change raises the project's revision."""
+        head = self._head
         self.outputs = [*self._items.values(), *self.outputs]
         if self._state.known and (self._items or self._changed):
-            self._state.head.revision += 1
-            self.outputs.append(self._progress())
+            head.revision += 1
+            self.emit(
+                events.ProjectChanged,
+                **same_fields(head, events.ProjectChanged, "memories", "seen"),
+                **same_fields(head.memories, events.ProjectChanged),
+                memories=head.memories.count,
+                seen={str(partition): offset for partition, (offset, _) in sorted(head.seen.items())},
+                results=self._state.results,
+            )
         return self.outputs
-
-    def _progress(self) -> events.ProjectChanged:
-        head = self._state.head
-        return events.ProjectChanged(
-            **self.common("project_changed"),
-            **same_fields(head, events.ProjectChanged, "memories", "seen"),
-            **same_fields(head.memories, events.ProjectChanged),
-            memories=head.memories.count,
-            seen={str(partition): offset for partition, (offset, _) in sorted(head.seen.items())},
-            results=self._state.results,
-        )
 
 
 def said_first(item: events.ProjectItem) -> tuple[str, str]:

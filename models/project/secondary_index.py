@@ -18,9 +18,8 @@ import msgspec
 
 from models.events.project import ItemCause
 from models.events.project_items import CONTRADICTS, DEPENDS_ON, RELATED_TO, SUPERSEDES, MemoryType, ProjectMemory
-from models.project.edges import Edges
 from models.project.intervals import Intervals, by_begin, contradict, group_named, supersedes, tag_overlap
-from models.project.kept_memories import MemoryChanges, New, canonical, holder, holder_of
+from models.project.kept_memories import New, canonical, holder, holder_of
 from models.project.shards import StoredMemory
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -28,38 +27,33 @@ _LATEST_OF_A_TAG = 2
 """Times the relationships that a memory may get by itself."""
 
 
-class SecondaryIndex:
-    """Lists of memories that are being changed."""
-
-    def __init__(self, changes: MemoryChanges, edges: Edges, intervals: Intervals) -> None:
-        self.changes = changes
-        self.edges = edges
-        self.intervals = intervals
+class IndexedMemories(Intervals):
+    """Memories that are being changed, with their edges, intervals and lists."""
 
     def enlist(self, kept: StoredMemory) -> None:
         """List a memory wherever it is looked for."""
-        self.intervals.enlist(kept)
+        self.list_in_group(kept)
         for tag in kept.memory.tags:
-            self.changes.listed(f"#{tag}", kept, _LATEST_OF_A_TAG * self.changes.policy.related)
+            self.listed(f"#{tag}", kept, _LATEST_OF_A_TAG * self.policy.related)
         alias = self._alias(kept.memory)
         if alias:
-            self.changes.listed(alias, kept, self.changes.policy.rivals)
+            self.listed(alias, kept, self.policy.rivals)
         for edge in kept.waiting:
-            self.changes.listed(f">{edge.target_id}", kept, self.changes.policy.relationships)
+            self.listed(f">{edge.target_id}", kept, self.policy.relationships)
 
     def delist(self, kept: StoredMemory) -> None:
         """Take it from all lists."""
-        self.intervals.delist(kept.memory)
+        self.unlist_from_group(kept.memory)
         names = [f"#{tag}" for tag in kept.memory.tags] + [f">{edge.target_id}" for edge in kept.waiting]
         for name in [*names, alias] if (alias := self._alias(kept.memory)) else names:
-            self.changes.unlisted(name, kept.memory.id)
+            self.unlisted(name, kept.memory.id)
 
     def same(self, new: New | ProjectMemory) -> list[StoredMemory]:
         """Memories of the same type, content and holder, oldest first; an equal suffix alone may be chance."""
         whose = holder(new) if isinstance(new, ProjectMemory) else holder_of(new.type, new.source.user_id)
-        suffix, content = self.changes.suffix(new.type, new.content, whose), canonical(new.content)
-        edited = (self.changes.get(each) for each in self.changes.memories.subject(f"={suffix}"))
-        alike = {kept.memory.id: kept for kept in (*self.changes.memories.alike(suffix), *edited) if kept is not None}
+        suffix, content = self.suffix(new.type, new.content, whose), canonical(new.content)
+        edited = (self.get(each) for each in self.memories.subject(f"={suffix}"))
+        alike = {kept.memory.id: kept for kept in (*self.memories.alike(suffix), *edited) if kept is not None}
         found = [
             kept
             for kept in alike.values()
@@ -69,48 +63,48 @@ class SecondaryIndex:
 
     def relate_new(self, kept: StoredMemory) -> None:
         """Mark what a memory contradicts, from the newer to the older, and relate it to what has most of its tags."""
-        memory, most = kept.memory, self.changes.policy.related
+        memory, most = kept.memory, self.policy.related
         tried = list(self._beside(memory))
         contradicted = [other for other in tried if not _succeed(memory, other) and contradict(memory, other)]
         for other in contradicted[:most]:
             newer, older = sorted((memory, other), key=lambda each: (each.valid_from, each.id), reverse=True)
-            self.edges.link(newer.id, older.id, CONTRADICTS, 1.0)
+            self.link(newer.id, older.id, CONTRADICTS, 1.0)
         rated = [(tag_overlap(memory, other), other.id) for other in tried if other not in contradicted]
-        alike = [each for each in rated if each[0] >= self.changes.policy.related_overlap and each[0] > 0]
+        alike = [each for each in rated if each[0] >= self.policy.related_overlap and each[0] > 0]
         for overlap, other_id in sorted(alike, key=lambda each: (-each[0], each[1]))[:most]:
-            self.edges.link(memory.id, other_id, RELATED_TO, overlap)
+            self.link(memory.id, other_id, RELATED_TO, overlap)
 
     def forget_contradictions(self, memory_id: str) -> None:
         """Take back what was marked by itself, as the memory says something else now."""
-        kept = self.changes.get(memory_id)
+        kept = self.get(memory_id)
         if kept is None:
             return
         ways = [(memory_id, edge) for edge in kept.memory.relationships if edge.type == CONTRADICTS]
-        ways += [(source.memory.id, edge) for source, edge in self.edges.incoming(kept, CONTRADICTS)]
+        ways += [(source.memory.id, edge) for source, edge in self.incoming(kept, CONTRADICTS)]
         for source_id, edge in ways:
             if edge.origin == "rules":
-                self.edges.unlink(source_id, edge.target_id, CONTRADICTS)
+                self.unlink(source_id, edge.target_id, CONTRADICTS)
 
     def join_waiting(self, memory_id: str) -> None:
         """Make the relationships that waited for a memory."""
         name = f">{memory_id}"
-        for source_id in self.changes.memories.subject(name):
-            source = self.changes.get(source_id)
+        for source_id in self.memories.subject(name):
+            source = self.get(source_id)
             if source is None:
                 continue
             ready = [edge for edge in source.waiting if edge.target_id == memory_id]
             left = tuple(edge for edge in source.waiting if edge.target_id != memory_id)
-            self.changes.put(msgspec.structs.replace(source, waiting=left), None)
+            self.put(msgspec.structs.replace(source, waiting=left), None)
             for edge in ready:
                 if not self.closes_a_cycle(source_id, memory_id, edge.type):
-                    self.edges.make(source_id, edge)
-        self.changes.memories.set_subject(name, [])
+                    self.make(source_id, edge)
+        self.memories.set_subject(name, [])
 
     def closes_a_cycle(self, source_id: str, target_id: str, name: str) -> list[str]:
         """The cycle that an edge would close, from its source back to it; empty where it closes none, or may."""
         if name not in {DEPENDS_ON, SUPERSEDES}:
             return []
-        back = self.edges.way(target_id, source_id, name)
+        back = self.way(target_id, source_id, name)
         return [source_id, *back] if back else []
 
     def _beside(self, memory: ProjectMemory) -> Iterator[ProjectMemory]:
@@ -118,40 +112,31 @@ class SecondaryIndex:
         names = [group_named(each, memory.subject, holder_of(each, _user(memory))) for each in MemoryType]
         seen = {memory.id}
         for name in [*(names if memory.subject else []), *(f"#{tag}" for tag in memory.tags)]:
-            for memory_id in reversed(self.changes.memories.subject(name)):
-                if len(seen) > self.changes.policy.rivals:
+            for memory_id in reversed(self.memories.subject(name)):
+                if len(seen) > self.policy.rivals:
                     return
-                kept = None if memory_id in seen else self.changes.get(memory_id)
+                kept = None if memory_id in seen else self.get(memory_id)
                 if kept is not None:
                     seen.add(memory_id)
                     yield kept.memory
 
     def _alias(self, memory: ProjectMemory) -> str:
-        suffix = self.changes.suffix(memory.type, memory.content, holder(memory))
+        suffix = self.suffix(memory.type, memory.content, holder(memory))
         return "" if memory.id.endswith(f"-{suffix}") else f"={suffix}"
-
-
-class IndexedMemories:
-    """Memories that are being changed, with their edges, intervals and lists."""
-
-    def __init__(self, changes: MemoryChanges) -> None:
-        self._changes, self._edges = changes, Edges(changes)
-        self._intervals = Intervals(changes, self._edges)
-        self._index = SecondaryIndex(changes, self._edges, self._intervals)
 
     def _group(self, memory: ProjectMemory) -> list[StoredMemory]:
         """Memories of its group, also those that are listed no longer, back to its beginning."""
-        return self._intervals.group(memory, back_to=memory.valid_from)
+        return self.group(memory, back_to=memory.valid_from)
 
     def _replace(
         self, kept: StoredMemory, now: StoredMemory, cause: ItemCause, group: Sequence[StoredMemory]
     ) -> StoredMemory:
         """Put a memory in the place of what it was, in all lists, and settle it and its group; gives what it became."""
-        self._index.delist(kept)
-        self._changes.put(now, cause)
-        self._index.enlist(now)
-        self._intervals.settle_group(now.memory.id, group)
-        return self._changes.get(now.memory.id) or now
+        self.delist(kept)
+        self.put(now, cause)
+        self.enlist(now)
+        self.settle_group(now.memory.id, group)
+        return self.get(now.memory.id) or now
 
 
 def operation(method: _Method) -> _Method:
@@ -160,7 +145,7 @@ def operation(method: _Method) -> _Method:
     @wraps(method)
     def told(self: IndexedMemories, *args: Any, **named: Any) -> Any:
         result = method(self, *args, **named)
-        self._changes.emit()
+        self.emit()
         return result
 
     return cast("_Method", told)

@@ -6,55 +6,33 @@ import msgspec
 
 from models.events import ConversationChunk, ItemCause, ProjectSummarised, ProjectTurnAdded, Role
 from models.events.project_items import ConversationStatus, ProjectConversation
-from models.policy import Policy
+from models.project import short_term
 from models.project.outputs import ProjectEmission
-from models.project.short_term import (
-    ChunkPlace,
-    ConversationState,
-    RecentMessage,
-    chunk_of,
-    is_as_asked,
-    merged,
-    named_in,
-    told_anew,
-    with_status,
-    with_turn,
-)
-from models.project.state import CHUNK, ProjectState
+from models.project.short_term import ConversationState, RecentMessage
+from models.project.state import CHUNK
 
 
-class ProjectTalk:
+class ProjectTalk(ProjectEmission):
     """The conversations of a project, while one event is folded."""
 
-    def __init__(self, state: ProjectState, emission: ProjectEmission, policy: Policy) -> None:
-        self._state = state
-        self._emission = emission
-        self._policy, self._asked = policy.projects.short_term, policy.projects
-        self._risky = policy.risk.risky_topics
-
-    def has(self, turn: ProjectTurnAdded) -> bool:
-        """Whether a message at hand has the number: its session was forgotten, began anew and counts from 0 again."""
-        known = self._state.conversation(turn.session_id)
-        return known is not None and turn.turn in known.head.conversation.recent
-
-    def add(self, turn: ProjectTurnAdded) -> tuple[ConversationState, RecentMessage, str]:
+    def add_turn(self, turn: ProjectTurnAdded) -> tuple[ConversationState, RecentMessage, str]:
         """Take a turn in; gives its conversation, the message as it is kept, and what an assistant said before it."""
-        known = self._state.conversation(turn.session_id)
-        before = self.started(turn.session_id, turn.timestamp) if known is None else known.head.conversation
-        conversation = with_turn(before, turn.turn, turn.timestamp)
-        if known is None:
-            state = self._begin(conversation, turn.user_id, "created")
+        policy, state = self._policy.short_term, self._state.conversation(turn.session_id)
+        if state is None:
+            begun = self.started(turn.session_id, turn.timestamp)
+            state = self._begin(short_term.with_turn(begun, turn.turn, turn.timestamp), turn.user_id, "created")
         else:
-            state = known
             state.head.user_id = state.head.user_id or turn.user_id
-            self.change(state, conversation)
-        content = turn.content[: self._policy.message_chars]
-        message = RecentMessage(turn.turn, turn.role, turn.user_id, content, turn.timestamp)
-        place = conversation.recent.index(turn.turn)
-        previous = state.message(conversation.recent[place - 1]) if place else None
+            self._keep(state, short_term.with_turn(state.head.conversation, turn.turn, turn.timestamp))
+        recent = state.head.conversation.recent
+        message = RecentMessage(
+            turn.turn, turn.role, turn.user_id, turn.content[: policy.message_chars], turn.timestamp
+        )
+        place = recent.index(turn.turn)
+        previous = state.message(recent[place - 1]) if place else None
         state.put(message)
-        if len(conversation.recent) > self._policy.recent_messages:
-            self._compress(state, conversation.recent[: self._policy.chunk_messages])
+        if len(recent) > policy.recent_messages:
+            self._compress(state, recent[: policy.chunk_messages])
         self._state.spoken(state)
         proposed = previous.content if previous is not None and previous.role is Role.ASSISTANT else ""
         return state, message, proposed
@@ -66,83 +44,83 @@ class ProjectTalk:
             id=conversation_id, status="active", started_at=at, last_at=at, total_turns=0, recent=[], chunks=0
         )
 
-    def begin(self, conversation: ProjectConversation, user_id: str = "", cause: ItemCause = "created") -> None:
+    def begin_conversation(self, conversation: ProjectConversation, cause: ItemCause) -> None:
         """Keep a conversation that was not kept."""
-        self._settle(self._begin(conversation, user_id, cause))
+        self._note_silence(self._begin(conversation, "", cause))
 
     def _begin(self, conversation: ProjectConversation, user_id: str, cause: ItemCause) -> ConversationState:
         state = self._state.begin(conversation, user_id)
-        self.change(state, conversation, cause)
-        while self._state.head.conversations > self._policy.conversations:
+        self._keep(state, conversation, cause)
+        while self._head.conversations > self._policy.short_term.conversations:
             silent = self._state.longest_silent(but=conversation.id)
             if silent is None:
                 break
-            self.drop(silent, "displaced")
+            self.drop_conversation(silent, "displaced")
         return state
 
     def set_status(self, state: ConversationState, status: ConversationStatus, at: datetime, summary: str = "") -> bool:
         """Start, pause or end a conversation; whether that changes it."""
-        known = state.head.conversation
-        conversation = with_status(known, status, at, summary)
-        if conversation == known:
+        conversation = short_term.with_status(state.head.conversation, status, at, summary)
+        if conversation == state.head.conversation:
             return False
-        self.change(state, conversation)
-        self._settle(state)
+        self._keep(state, conversation)
+        self._note_silence(state)
         return True
 
-    def _settle(self, state: ConversationState) -> None:
+    def _note_silence(self, state: ConversationState) -> None:
         if state.head.conversation.status == "active":
             self._state.spoken(state)
         else:
             self._state.fell_silent(state)
 
-    def change(
+    def _keep(
         self, state: ConversationState, conversation: ProjectConversation, cause: ItemCause = "continued"
     ) -> None:
-        """Keep a conversation as it is now."""
         state.head.conversation = conversation
         state.save()
-        self._emission.item(conversation, state.head.slot, cause, state.head.user_id)
+        self.item(conversation, state.head.slot, cause, state.head.user_id)
 
-    def replace(self, state: ConversationState, conversation: ProjectConversation) -> None:
+    def _change(self, state: ConversationState, **fields: object) -> None:
+        self._keep(state, msgspec.structs.replace(state.head.conversation, **fields))
+
+    def replace_conversation(self, state: ConversationState, conversation: ProjectConversation) -> None:
         """Put an imported conversation in the place of the one that is kept; messages that it lacks become chunks."""
         lacking = [turn for turn in state.head.conversation.recent if turn not in conversation.recent]
-        for first in range(0, len(lacking), self._policy.chunk_messages):
-            self._compress(state, lacking[first : first + self._policy.chunk_messages])
+        most = self._policy.short_term.chunk_messages
+        for first in range(0, len(lacking), most):
+            self._compress(state, lacking[first : first + most])
         turns = max(conversation.total_turns, state.head.conversation.total_turns)
-        chunks = len(state.head.chunks)
-        self.change(state, msgspec.structs.replace(conversation, total_turns=turns, chunks=chunks), "imported")
-        self._settle(state)
+        whole = msgspec.structs.replace(conversation, total_turns=turns, chunks=len(state.head.chunks))
+        self._keep(state, whole, "imported")
+        self._note_silence(state)
 
-    def name(self, state: ConversationState, facts: list[str], milestones: list[str]) -> None:
+    def name_in(self, state: ConversationState, facts: list[str], milestones: list[str]) -> None:
         """Note memories that were said in a conversation, and its episodes."""
-        conversation, most = state.head.conversation, self._policy.named
         if facts or milestones:
-            named = msgspec.structs.replace(
-                conversation,
-                active_facts=named_in(conversation.active_facts, facts, most),
-                milestones=named_in(conversation.milestones, milestones, most),
+            conversation, most = state.head.conversation, self._policy.short_term.named
+            self._change(
+                state,
+                active_facts=short_term.named_in(conversation.active_facts, facts, most),
+                milestones=short_term.named_in(conversation.milestones, milestones, most),
             )
-            self.change(state, named)
 
     def unname(self, conversation_id: str, gone: frozenset[str]) -> None:
         """Memories or episodes went that a conversation may name."""
         state = self._state.conversation(conversation_id)
         if state is None:
             return
-        conversation = state.head.conversation
-        facts = [name for name in conversation.active_facts if name not in gone]
-        milestones = [name for name in conversation.milestones if name not in gone]
-        if (facts, milestones) != (conversation.active_facts, conversation.milestones):
-            self.change(state, msgspec.structs.replace(conversation, active_facts=facts, milestones=milestones))
+        facts, milestones = state.head.conversation.active_facts, state.head.conversation.milestones
+        if not gone.isdisjoint([*facts, *milestones]):
+            left = {"active_facts": facts, "milestones": milestones}
+            self._change(state, **{of: [each for each in names if each not in gone] for of, names in left.items()})
 
-    def drop(self, state: ConversationState, cause: ItemCause) -> None:
+    def drop_conversation(self, state: ConversationState, cause: ItemCause) -> None:
         """A conversation goes, with its chunks."""
-        head, emission = state.head, self._emission
+        head = state.head
         session_id = head.conversation.id
         for number, slot in head.chunks:
-            emission.gone(CHUNK, slot, state.chunk(number).id, cause, (session_id, ""))
-        emission.gone("conversation", head.slot, session_id, cause, (session_id, head.user_id))
+            self.gone(CHUNK, slot, state.chunk(number).id, cause, (session_id, ""))
+        self.gone("conversation", head.slot, session_id, cause, (session_id, head.user_id))
         self._state.drop(state)
 
     # --- chunks
@@ -151,57 +129,54 @@ class ProjectTalk:
         """One conversation that is not active, and after which the project went on for long, becomes chunks."""
         state = self._state.released()
         while state is not None and state.head.conversation.recent:
-            self._compress(state, state.head.conversation.recent[: self._policy.chunk_messages])
+            self._compress(state, state.head.conversation.recent[: self._policy.short_term.chunk_messages])
 
     def put_chunk(self, state: ConversationState, chunk: ConversationChunk) -> None:
         """Keep a chunk of an import, in the place of the one that has its number."""
-        slots = dict(state.head.chunks)
-        slot = slots.get(chunk.first_number)
-        if slot is not None:
-            known = state.chunk(chunk.first_number)
-            if known.id != chunk.id:
-                self._emission.gone(CHUNK, slot, known.id, "imported", (chunk.conversation_id, ""))
-        self._keep(state, chunk, slot, "imported")
+        slot = dict(state.head.chunks).get(chunk.first_number)
+        if slot is not None and (known := state.chunk(chunk.first_number)).id != chunk.id:
+            self.gone(CHUNK, slot, known.id, "imported", (chunk.conversation_id, ""))
+        self._keep_chunk(state, chunk, slot, "imported")
         self._fit(state)
 
     def _compress(self, state: ConversationState, turns: list[int]) -> None:
         """Messages at hand become a chunk."""
-        conversation = state.head.conversation
         said = state.take(turns)
-        left = [turn for turn in conversation.recent if turn not in turns]
-        self.change(state, msgspec.structs.replace(conversation, recent=left))
+        self._change(state, recent=[turn for turn in state.head.conversation.recent if turn not in turns])
         if said:
-            place = ChunkPlace(self._state.key, conversation.id, state.head.numbered + 1, self._emission.now)
-            chunk = chunk_of(said, place, self._policy, self._risky)
-            self._keep(state, chunk, None, "created")
-            self._emission.ask_summary(chunk, said, self._asked)
+            conversation_id, number = state.head.conversation.id, state.head.numbered + 1
+            place = short_term.ChunkPlace(self._state.key, conversation_id, number, self.now)
+            chunk = short_term.chunk_of(said, place, self._policy.short_term, self._rules.risk.risky_topics)
+            self._keep_chunk(state, chunk, None, "created")
+            self.ask_summary(chunk, said)
             self._fit(state)
 
-    def summarised(self, state: ConversationState, answer: ProjectSummarised) -> None:
+    def chunk_summarised(self, state: ConversationState, answer: ProjectSummarised) -> None:
         """A slower summariser's words for a chunk that is what was asked for."""
         for number, slot in state.head.chunks:
             chunk = state.chunk(number)
-            if is_as_asked(chunk, answer):
-                chunk = told_anew(chunk, answer, self._policy)
+            if short_term.is_as_asked(chunk, answer):
+                chunk = short_term.told_anew(chunk, answer, self._policy.short_term)
                 state.put_chunk(chunk, slot)
-                self._emission.item(chunk, slot, "summarised")
+                self.item(chunk, slot, "summarised")
 
     def _fit(self, state: ConversationState) -> None:
         """The two oldest become one while there are too many."""
-        head = state.head
-        while len(head.chunks) > self._policy.max_chunks:
+        policy, head = self._policy.short_term, state.head
+        while len(head.chunks) > policy.max_chunks:
             (first, slot), (second, _) = head.chunks[:2]
             later, free = state.drop_chunk(second)
             self._state.slots.give(CHUNK, free)
-            self._state.head.chunks -= 1
-            self._emission.gone(CHUNK, free, later.id, "merged", (later.conversation_id, ""))
-            self._keep(state, merged(state.chunk(first), later, self._policy), slot, "merged")
+            self._head.chunks -= 1
+            self.gone(CHUNK, free, later.id, "merged", (later.conversation_id, ""))
+            self._keep_chunk(state, short_term.merged(state.chunk(first), later, policy), slot, "merged")
 
-    def _keep(self, state: ConversationState, chunk: ConversationChunk, slot: int | None, cause: ItemCause) -> None:
+    def _keep_chunk(
+        self, state: ConversationState, chunk: ConversationChunk, slot: int | None, cause: ItemCause
+    ) -> None:
         if slot is None:
             slot = self._state.slots.take(CHUNK)
-            self._state.head.chunks += 1
+            self._head.chunks += 1
         state.put_chunk(chunk, slot)
-        self._emission.item(chunk, slot, cause)
-        kept = msgspec.structs.replace(state.head.conversation, chunks=len(state.head.chunks))
-        self.change(state, kept)
+        self.item(chunk, slot, cause)
+        self._change(state, chunks=len(state.head.chunks))

@@ -13,7 +13,7 @@ What is a memory already is never pending besides.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 
 import msgspec
 
@@ -35,14 +35,13 @@ from models.language.narrative_detection import ConversationTurn, detect, tokens
 from models.language.notable import clipped
 from models.language.statements.extraction import SEED_DECISION, ExtractedStatement, extract, stated, unread
 from models.language.statements.spoken import sentences_of
-from models.policy import Policy
 from models.project.kept_memories import New, canonical, holder_of, read_again
 from models.project.long_term import LongTerm
 from models.project.narrative import merge_overlapping, take
-from models.project.outputs import ProjectEmission, said_first
+from models.project.outputs import said_first
 from models.project.shards import PENDING, KeptFact, StoredMemory, suffix_of
 from models.project.short_term import ConversationState, RecentMessage, cut_short, is_as_asked
-from models.project.state import EPISODE, ProjectState
+from models.project.state import EPISODE
 from models.project.talk import ProjectTalk
 from models.state.entity import same_fields
 
@@ -50,22 +49,117 @@ _SURE = 1.0
 """Of what somebody promoted."""
 
 
-class Learning:
-    """Memories and pending facts of a project, while one event is folded."""
+class EpisodeFold(ProjectTalk):
+    """Key moments of a project's conversations, while one event is folded; the conversations name their episodes."""
 
-    def __init__(self, state: ProjectState, emission: ProjectEmission, policy: Policy) -> None:
-        self._state = state
-        self._emission = emission
-        self._policy = policy.projects.long_term
-        self.long_term = LongTerm(state.memories, self._emit, state.key, self._policy, emission.now)
+    def read_episodes(
+        self, turn: ProjectTurnAdded, message: RecentMessage, conversation: ConversationState, said: Iterable[str]
+    ) -> list[str]:
+        """Look for episodes in a message; gives the ids of those that came or grew.
 
-    def _emit(self, kept: StoredMemory, cause: ItemCause, gone: bool) -> None:
+        Args:
+            turn: Where it was said.
+            message: As it is kept.
+            conversation: Its conversation.
+            said: Memories that it made or strengthened.
+        """
+        kept = [each.memory for memory_id in said if (each := self._state.memories.get(memory_id)) is not None]
+        fields = msgspec.structs.asdict(message)
+        spoken = ConversationTurn(conversation_id=turn.session_id, **fields)
+        watch = conversation.watch()
+        found = detect(watch, spoken, kept, self._state.key, self._policy.narrative)
+        conversation.keep_watch(watch)
+        changed = dict.fromkeys(name for episode in found for name in self._take_episode(episode))
+        grown = [known.episode for name in changed if (known := self._state.episode(name)) is not None]
+        for episode in grown:
+            turns = [each for each in conversation.head.conversation.recent if each <= episode.last_turn]
+            self.ask_summary(episode, conversation.messages(turns))
+        return [episode.id for episode in grown]
+
+    def episode_summarised(self, answer: ProjectSummarised) -> None:
+        """A slower summariser's words for an episode that is what was asked for."""
+        kept = self._state.episode(answer.item_id)
+        if kept is not None and is_as_asked(kept.episode, answer):
+            summary = clipped(answer.summary, self._policy.narrative.summary_chars)
+            told = msgspec.structs.replace(kept.episode, summary=summary, summarised_by=answer.summarised_by)
+            self.put_episode(msgspec.structs.replace(told, tokens=tokens_of(told)), "summarised")
+
+    def _take_episode(self, episode: ProjectEpisode) -> list[str]:
+        taken = take(self._state.episodes(), episode, self.now, self._policy.narrative)
+        for episode_id in taken.gone:
+            absorbed = any(episode_id in changed.merged_ids for changed in taken.changed)
+            self.drop_episode(episode_id, "merged" if absorbed else "displaced")
+        for changed in taken.changed:
+            self.put_episode(changed, "merged")
+        return [changed.id for changed in taken.changed if changed.conversation_id == episode.conversation_id]
+
+    def put_episode(self, episode: ProjectEpisode, cause: ItemCause) -> None:
+        """Keep an episode; `cause` is that of a change, one that was not kept is created unless imported."""
+        is_new = self._state.episode(episode.id) is None
+        kept = self._state.put_episode(episode)
+        self.item(episode, kept.slot, "created" if is_new and cause != "imported" else cause)
+
+    def drop_episode(self, episode_id: str, cause: ItemCause) -> None:
+        """An episode goes, if it is there."""
+        gone = self._state.drop_episode(episode_id)
+        if gone is not None:
+            session_id = gone.episode.conversation_id
+            self.gone(EPISODE, gone.slot, episode_id, cause, (session_id, ""))
+            self.unname(session_id, frozenset([episode_id]))
+
+    def episodes_accessed(self, counts: Mapping[str, int], at: datetime) -> None:
+        """Readers retrieved some of these."""
+        for episode_id, count in counts.items():
+            kept = self._state.episode(episode_id)
+            if kept is not None:
+                self.put_episode(read_again(kept.episode, count, at), "accessed")
+
+    def unlink_dropped(self) -> None:
+        """Memories that went are named by no episode and no conversation any longer."""
+        dropped = self._state.memories.dropped
+        gone = frozenset(dropped)
+        if not gone:
+            return
+        for episode in self._state.episodes():
+            if not gone.isdisjoint(episode.linked_memories):
+                linked = [memory_id for memory_id in episode.linked_memories if memory_id not in gone]
+                self.put_episode(msgspec.structs.replace(episode, linked_memories=linked), "related")
+        conversations = {source.conversation_id for memory in dropped.values() for source in memory.sources}
+        for conversation_id in sorted(conversations):
+            self.unname(conversation_id, gone)
+        dropped.clear()
+
+    def merge_episodes(self) -> tuple[list[list[str]], int]:
+        """Merge those that overlap; gives, of each merge, which stayed and which went, and the tokens saved."""
+        merged, saved = [], 0
+        known = {episode.id: episode for episode in self._state.episodes()}
+        for episode, absorbed in merge_overlapping(list(known.values()), self._policy.narrative):
+            if not absorbed:
+                continue
+            saved += sum(known[each].tokens for each in [episode.id, *absorbed] if each in known) - episode.tokens
+            for episode_id in absorbed:
+                self.drop_episode(episode_id, "merged")
+            self.put_episode(episode, "merged")
+            merged.append([episode.id, *absorbed])
+        return merged, max(0, saved)
+
+
+class Work(EpisodeFold):
+    """A project, while one event is folded: its conversations, its memories and pending facts, its episodes."""
+
+    @cached_property
+    def long_term(self) -> LongTerm:
+        """The memories, whose changes it tells of."""
+        state = self._state
+        return LongTerm(state.memories, self._tell, state.key, self._policy.long_term, self.now)
+
+    def _tell(self, kept: StoredMemory, cause: ItemCause, gone: bool) -> None:
         if gone:
-            self._emission.gone("memory", kept.slot, kept.memory.id, cause, said_first(kept.memory))
+            self.gone("memory", kept.slot, kept.memory.id, cause, said_first(kept.memory))
         else:
-            self._emission.item(kept.memory, kept.slot, cause)
+            self.item(kept.memory, kept.slot, cause)
 
-    def read(self, turn: ProjectTurnAdded, content: str, context: str) -> list[str]:
+    def learn(self, turn: ProjectTurnAdded, content: str, context: str) -> list[str]:
         """Learn from a message; gives the ids of memories that it made or strengthened.
 
         Args:
@@ -75,18 +169,20 @@ class Learning:
         """
         revisions = self._revisions(turn, content)
         found = extract(content, turn.role, context=context)
-        if self._policy.ask and turn.role is Role.USER and (sentences := unread(content, context=context)):
-            common = self._emission.common("statements_requested", turn.session_id, turn.user_id)
-            asked = StatementsRequested(
-                **common, project_id=turn.project_id, turn=turn.turn, sentences=sentences[:MOST_SENTENCES]
+        if self._policy.long_term.ask and turn.role is Role.USER and (sentences := unread(content, context=context)):
+            self.emit(
+                StatementsRequested,
+                *(turn.session_id, turn.user_id),
+                project_id=turn.project_id,
+                turn=turn.turn,
+                sentences=sentences[:MOST_SENTENCES],
             )
-            self._emission.outputs.append(asked)
         return self._learn_all(
             [*revisions, *(each for each in found if not (revisions and is_revision(each.content)))],
             _source(turn, turn.role),
         )
 
-    def read_second(self, answer: StatementsRead) -> list[str]:
+    def learn_second(self, answer: StatementsRead) -> list[str]:
         """Learn what a second reader found in a user's message; gives the ids as `read` does."""
         found = [stated(each.content, each.memory_type, each.confidence) for each in answer.statements]
         return self._learn_all(found, _source(answer, Role.USER))
@@ -117,23 +213,23 @@ class Learning:
 
     def _learn(self, found: ExtractedStatement, source: MemorySource) -> str:
         """The memory that it made or strengthened, if any."""
-        found = msgspec.structs.replace(
-            found, content=_cut(found.content, self._policy.content_chars), tags=found.tags[: self._policy.tags]
-        )
+        policy = self._policy.long_term
+        content = _cut(found.content, policy.content_chars)
+        found = msgspec.structs.replace(found, content=content, tags=found.tags[: policy.tags])
         if not found.content:
             return ""
-        if found.confidence >= self._policy.promote_from:
-            pending = self._pending_like(found, self._name(found, source))
+        if found.confidence >= policy.promote_from:
+            pending = self._pending_like(found, self._pending_id(found, source))
             if pending is not None:
-                self.drop(pending.fact.id, "promoted")
+                self.drop_pending(pending.fact.id, "promoted")
             return self.long_term.add(_new(found, source, found.confidence))[0]
-        if found.confidence >= self._policy.pending_from:
+        if found.confidence >= policy.pending_from:
             return self._wait(found, source)
         return ""
 
-    def accessed(self, counts: Mapping[str, int], at: datetime) -> bool:
+    def memories_accessed(self, counts: Mapping[str, int], at: datetime) -> bool:
         """Readers retrieved memories; False if more is left than one write takes: the head says how far it is."""
-        head = self._state.head
+        head = self._head
         for memory_id in sorted(memory_id for memory_id in counts if memory_id > head.accessed):
             if self._state.is_full:
                 return False
@@ -145,26 +241,26 @@ class Learning:
     # --- pending facts
 
     def _wait(self, found: ExtractedStatement, source: MemorySource) -> str:
-        named = self._name(found, source)
+        named = self._pending_id(found, source)
         known = self._pending_like(found, named)
         if known is None:
             if not self.long_term.knows(_new(found, source, found.confidence)):
                 fields = same_fields(found, PendingFact)
-                fact = PendingFact(**fields, id=named, source=source, extracted_at=self._emission.now)
-                self._keep(fact, "created")
+                fact = PendingFact(**fields, id=named, source=source, extracted_at=self.now)
+                self._keep_pending(fact, "created")
                 self._let_weakest_go()
             return ""
         if known.fact.source == source:
             return ""  # an answer that comes again is not said again
         sure = 1.0 - (1.0 - known.fact.confidence) * (1.0 - found.confidence)
-        if sure < self._policy.promote_from:
-            self._keep(msgspec.structs.replace(known.fact, confidence=sure), "said_again")
+        if sure < self._policy.long_term.promote_from:
+            self._keep_pending(msgspec.structs.replace(known.fact, confidence=sure), "said_again")
             return ""
-        self.drop(known.fact.id, "promoted")
+        self.drop_pending(known.fact.id, "promoted")
         self.long_term.add(_new(known.fact, known.fact.source, known.fact.confidence))
         return self.long_term.add(_new(found, source, found.confidence))[0]
 
-    def _name(self, found: ExtractedStatement, source: MemorySource) -> str:
+    def _pending_id(self, found: ExtractedStatement, source: MemorySource) -> str:
         """Id of what is pending: of the same content, type and holder it ends the same."""
         whose = holder_of(found.type, source.user_id)
         parts = [found.type.value, canonical(found.content), *([whose] if whose else [])]
@@ -174,37 +270,75 @@ class Learning:
         said, alike = (found.type, canonical(found.content)), self._state.pending.alike(suffix_of(named))
         return next((each for each in alike if (each.fact.type, canonical(each.fact.content)) == said), None)
 
-    def _keep(self, fact: PendingFact, cause: ItemCause) -> None:
-        self._state.head.pending += self._state.pending.get(fact.id) is None
+    def _keep_pending(self, fact: PendingFact, cause: ItemCause) -> None:
+        self._head.pending += self._state.pending.get(fact.id) is None
         kept = self._state.pending.put(fact)
-        self._emission.item(fact, kept.slot, cause)
+        self.item(fact, kept.slot, cause)
 
     def _let_weakest_go(self) -> None:
-        while self._state.head.pending > self._policy.pending:
+        while self._head.pending > self._policy.long_term.pending:
             weakest = self._state.pending.weakest()
             assert weakest is not None, "they are counted"  # noqa: S101
-            self.drop(weakest, "displaced")
+            self.drop_pending(weakest, "displaced")
 
-    def put_back(self, fact: PendingFact) -> bool:
+    def put_back_pending(self, fact: PendingFact) -> bool:
         """Take a pending fact of an import; False where there is no room for another one."""
-        if self._state.pending.get(fact.id) is None and self._state.head.pending >= self._policy.pending:
+        if self._state.pending.get(fact.id) is None and self._head.pending >= self._policy.long_term.pending:
             return False
-        self._keep(fact, "imported")
+        self._keep_pending(fact, "imported")
         return True
 
     def promote(self, fact: PendingFact) -> tuple[str, CommandOutcome]:
         """Promote a pending fact by hand; gives the memory's id and the outcome."""
         memory_id, outcome = self.long_term.add(_new(fact, fact.source, _SURE))
         if memory_id:
-            self.drop(fact.id, "promoted")
+            self.drop_pending(fact.id, "promoted")
         return memory_id, outcome
 
-    def drop(self, pending_id: str, cause: ItemCause) -> None:
+    def drop_pending(self, pending_id: str, cause: ItemCause) -> None:
         """A pending fact goes."""
         gone = self._state.pending.drop(pending_id)
         if gone is not None:
-            self._state.head.pending -= 1
-            self._emission.gone(PENDING, gone.slot, pending_id, cause, said_first(gone.fact))
+            self._head.pending -= 1
+            self.gone(PENDING, gone.slot, pending_id, cause, said_first(gone.fact))
+
+    # --- erasing
+
+    def erase_step(self, session_ids: frozenset[str]) -> bool:
+        """Let go of what these sessions said, as much as one write takes; False if more is left.
+
+        A step finds what is left by looking for it, so that it needs to know of no other.
+
+        | what | becomes |
+        |---|---|
+        | their messages, chunks and conversations | gone |
+        | episodes, pending facts | gone |
+        | a memory that nobody else said | gone, with relationships to it; what it had closed holds again |
+        | a memory that others said too | stays, and no longer names them |
+        | outcomes of commands by hand | stay, and no longer name what is not there |
+        """
+        for drop in self._concerned(session_ids):
+            if self._state.is_full:
+                return False
+            drop()
+        if not self.long_term.erase_sessions(session_ids, lambda: self._state.is_full):
+            return False
+        if self._state.unname_results():
+            self._changed = True
+        return True
+
+    def _concerned(self, session_ids: frozenset[str]) -> Iterator[Callable[[], None]]:
+        """How each conversation, episode and pending fact of these sessions goes."""
+        state = self._state
+        for session_id in sorted(session_ids):
+            if (conversation := state.conversation(session_id)) is not None:
+                yield partial(self.drop_conversation, conversation, "erased")
+        for episode in state.episodes():
+            if episode.conversation_id in session_ids:
+                yield partial(self.drop_episode, episode.id, "erased")
+        for kept in state.pending.all():
+            if kept.fact.source.conversation_id in session_ids:
+                yield partial(self.drop_pending, kept.fact.id, "erased")
 
 
 def _source(said: ProjectTurnAdded | StatementsRead, role: Role) -> MemorySource:
@@ -228,153 +362,3 @@ def _cut(content: str, most_chars: int) -> str:
     if len(content) <= most_chars:
         return content
     return content[:most_chars].rpartition(" ")[0].rstrip() or cut_short(content, most_chars)
-
-
-class EpisodeFold:
-    """Key moments of a project's conversations, while one event is folded; the conversations name their episodes."""
-
-    def __init__(self, state: ProjectState, emission: ProjectEmission, talk: ProjectTalk, policy: Policy) -> None:
-        self._state = state
-        self._emission = emission
-        self._talk = talk
-        self._policy, self._asked = policy.projects.narrative, policy.projects
-
-    def read(
-        self, turn: ProjectTurnAdded, message: RecentMessage, conversation: ConversationState, said: Iterable[str]
-    ) -> list[str]:
-        """Look for episodes in a message; gives the ids of those that came or grew.
-
-        Args:
-            turn: Where it was said.
-            message: As it is kept.
-            conversation: Its conversation.
-            said: Memories that it made or strengthened.
-        """
-        kept = [each.memory for memory_id in said if (each := self._state.memories.get(memory_id)) is not None]
-        fields = msgspec.structs.asdict(message)
-        spoken = ConversationTurn(conversation_id=turn.session_id, **fields)
-        watch = conversation.watch()
-        found = detect(watch, spoken, kept, self._state.key, self._policy)
-        conversation.keep_watch(watch)
-        changed = dict.fromkeys(name for episode in found for name in self._take(episode))
-        grown = [known.episode for name in changed if (known := self._state.episode(name)) is not None]
-        for episode in grown:
-            turns = [each for each in conversation.head.conversation.recent if each <= episode.last_turn]
-            self._emission.ask_summary(episode, conversation.messages(turns), self._asked)
-        return [episode.id for episode in grown]
-
-    def summarised(self, answer: ProjectSummarised) -> None:
-        """A slower summariser's words for an episode that is what was asked for."""
-        kept = self._state.episode(answer.item_id)
-        if kept is not None and is_as_asked(kept.episode, answer):
-            summary = clipped(answer.summary, self._policy.summary_chars)
-            told = msgspec.structs.replace(kept.episode, summary=summary, summarised_by=answer.summarised_by)
-            self.put(msgspec.structs.replace(told, tokens=tokens_of(told)), "summarised")
-
-    def _take(self, episode: ProjectEpisode) -> list[str]:
-        taken = take(self._state.episodes(), episode, self._emission.now, self._policy)
-        for episode_id in taken.gone:
-            absorbed = any(episode_id in changed.merged_ids for changed in taken.changed)
-            self.drop(episode_id, "merged" if absorbed else "displaced")
-        for changed in taken.changed:
-            self.put(changed, "merged")
-        return [changed.id for changed in taken.changed if changed.conversation_id == episode.conversation_id]
-
-    def put(self, episode: ProjectEpisode, cause: ItemCause) -> None:
-        """Keep an episode; `cause` is that of a change, one that was not kept is created unless imported."""
-        is_new = self._state.episode(episode.id) is None
-        kept = self._state.put_episode(episode)
-        self._emission.item(episode, kept.slot, "created" if is_new and cause != "imported" else cause)
-
-    def drop(self, episode_id: str, cause: ItemCause) -> None:
-        """An episode goes, if it is there."""
-        gone = self._state.drop_episode(episode_id)
-        if gone is not None:
-            session_id = gone.episode.conversation_id
-            self._emission.gone(EPISODE, gone.slot, episode_id, cause, (session_id, ""))
-            self._talk.unname(session_id, frozenset([episode_id]))
-
-    def accessed(self, counts: Mapping[str, int], at: datetime) -> None:
-        """Readers retrieved some of these."""
-        for episode_id, count in counts.items():
-            kept = self._state.episode(episode_id)
-            if kept is not None:
-                self.put(read_again(kept.episode, count, at), "accessed")
-
-    def unlink_dropped(self) -> None:
-        """Memories that went are named by no episode and no conversation any longer."""
-        dropped = self._state.memories.dropped
-        gone = frozenset(dropped)
-        if not gone:
-            return
-        for episode in self._state.episodes():
-            if not gone.isdisjoint(episode.linked_memories):
-                linked = [memory_id for memory_id in episode.linked_memories if memory_id not in gone]
-                self.put(msgspec.structs.replace(episode, linked_memories=linked), "related")
-        conversations = {source.conversation_id for memory in dropped.values() for source in memory.sources}
-        for conversation_id in sorted(conversations):
-            self._talk.unname(conversation_id, gone)
-        dropped.clear()
-
-    def merge(self) -> tuple[list[list[str]], int]:
-        """Merge those that overlap; gives, of each merge, which stayed and which went, and the tokens saved."""
-        merged, saved = [], 0
-        known = {episode.id: episode for episode in self._state.episodes()}
-        for episode, absorbed in merge_overlapping(list(known.values()), self._policy):
-            if not absorbed:
-                continue
-            saved += sum(known[each].tokens for each in [episode.id, *absorbed] if each in known) - episode.tokens
-            for episode_id in absorbed:
-                self.drop(episode_id, "merged")
-            self.put(episode, "merged")
-            merged.append([episode.id, *absorbed])
-        return merged, max(0, saved)
-
-
-class Work:
-    """A project, while one event is folded: its conversations, its memories and pending facts, its episodes."""
-
-    def __init__(self, state: ProjectState, emission: ProjectEmission, policy: Policy) -> None:
-        self.state = state
-        self.head = state.head
-        self.emission = emission
-        self.policy = policy.projects
-        self.talk = ProjectTalk(state, emission, policy)
-        self.learning = Learning(state, emission, policy)
-        self.episodes = EpisodeFold(state, emission, self.talk, policy)
-
-    def erase_step(self, session_ids: frozenset[str]) -> bool:
-        """Let go of what these sessions said, as much as one write takes; False if more is left.
-
-        A step finds what is left by looking for it, so that it needs to know of no other.
-
-        | what | becomes |
-        |---|---|
-        | their messages, chunks and conversations | gone |
-        | episodes, pending facts | gone |
-        | a memory that nobody else said | gone, with relationships to it; what it had closed holds again |
-        | a memory that others said too | stays, and no longer names them |
-        | outcomes of commands by hand | stay, and no longer name what is not there |
-        """
-        for drop in self._concerned(session_ids):
-            if self.state.is_full:
-                return False
-            drop()
-        if not self.learning.long_term.erase_sessions(session_ids, lambda: self.state.is_full):
-            return False
-        if self.state.unname_results():
-            self.emission.touch()
-        return True
-
-    def _concerned(self, session_ids: frozenset[str]) -> Iterator[Callable[[], None]]:
-        """How each conversation, episode and pending fact of these sessions goes."""
-        state = self.state
-        for session_id in sorted(session_ids):
-            if (conversation := state.conversation(session_id)) is not None:
-                yield partial(self.talk.drop, conversation, "erased")
-        for episode in state.episodes():
-            if episode.conversation_id in session_ids:
-                yield partial(self.episodes.drop, episode.id, "erased")
-        for kept in state.pending.all():
-            if kept.fact.source.conversation_id in session_ids:
-                yield partial(self.learning.drop, kept.fact.id, "erased")
