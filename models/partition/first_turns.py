@@ -19,11 +19,7 @@ _MOST = 2**52
 
 
 class FirstNumbers:
-    """First numbers by group.
-
-    Args:
-        stored: Part → bytes of the partition's own state.
-    """
+    """First numbers by group."""
 
     def __init__(self, stored: Mapping[str, bytes]) -> None:
         data = stored.get(PART)

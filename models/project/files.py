@@ -60,12 +60,7 @@ _BESIDE: dict[type, frozenset[str]] = {
 
 
 def written(project: saved.SavedProject, project_id: str) -> dict[str, str]:
-    """The four files, by name; equal projects give equal texts.
-
-    Args:
-        project: What is to be kept.
-        project_id: Its name, for readers: an import may give it another.
-    """
+    """The four files, by name; equal projects give equal texts."""
     waiting: dict[str, list[dict[str, Any]]] = {each.id: [] for each in project.conversations}
     for fact in project.pending:
         place = fact.source.conversation_id if fact.source.conversation_id in waiting else ""
@@ -96,9 +91,6 @@ def written(project: saved.SavedProject, project_id: str) -> dict[str, str]:
 
 def read(files: Mapping[str, str]) -> saved.SavedProject:
     """The project that files have.
-
-    Args:
-        files: Texts by name; a file that is missing has nothing in it.
 
     Raises:
         ProjectFileError: One is damaged, newer, or contradicts itself; the message says which, where and what to do.
@@ -179,11 +171,7 @@ def _renamed(value: Any, rename: Any) -> Any:
 
 
 def _array(name: str, files: Mapping[str, str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Items of a file with their numbers, from 1.
-
-    Raises:
-        ProjectFileError: It is no JSON, no array of objects, or newer.
-    """
+    """Items of a file with their numbers, from 1."""
     if name not in files:
         return
     try:
@@ -217,11 +205,7 @@ class _Read(NamedTuple):
     item: dict[str, Any]
 
     def as_a(self, kind: type[Any]) -> Any:
-        """The item.
-
-        Raises:
-            ProjectFileError: A field is missing, unknown or wrong.
-        """
+        """The item."""
         return _converted(f"{self.file}, item {self.number}", self.item, kind)
 
     def pending(self) -> list[events.PendingFact]:

@@ -211,11 +211,7 @@ _WATCH = "w"
 
 
 class ConversationState:
-    """Working copy of one conversation.
-
-    Attributes:
-        head: What is known of it; `save` writes it.
-    """
+    """Working copy of one conversation."""
 
     def __init__(self, parts: Parts, head: ConversationHead) -> None:
         self._parts = parts

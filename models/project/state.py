@@ -145,13 +145,7 @@ class KeptEpisode(Struct, frozen=True, array_like=True):
 
 
 class ProjectState(EntityState[ProjectHead]):
-    """Working copy of one project. `models.project.fold.fold` consumes it.
-
-    Attributes:
-        memories: Long-term memories.
-        pending: Pending facts.
-        slots: Places of items.
-    """
+    """Working copy of one project. `models.project.fold.fold` consumes it."""
 
     layout = LAYOUT
     head_type = ProjectHead
@@ -231,9 +225,6 @@ class ProjectState(EntityState[ProjectHead]):
         """Outcomes no longer name what is not there, as it may be erased; whoever waits for one still finds it.
 
         Why one was refused may name anything, so it goes as well.
-
-        Returns:
-            Whether that changed any.
         """
         known = self.results
         kept = [

@@ -55,14 +55,7 @@ class EpisodeFold(ProjectTalk):
     def read_episodes(
         self, turn: ProjectTurnAdded, message: RecentMessage, conversation: ConversationState, said: Iterable[str]
     ) -> list[str]:
-        """Look for episodes in a message; gives the ids of those that came or grew.
-
-        Args:
-            turn: Where it was said.
-            message: As it is kept.
-            conversation: Its conversation.
-            said: Memories that it made or strengthened.
-        """
+        """Look for episodes in a message; gives the ids of those that came or grew."""
         kept = [each.memory for memory_id in said if (each := self._state.memories.get(memory_id)) is not None]
         fields = msgspec.structs.asdict(message)
         spoken = ConversationTurn(conversation_id=turn.session_id, **fields)
@@ -160,13 +153,7 @@ class Work(EpisodeFold):
             self.item(kept.memory, kept.slot, cause)
 
     def learn(self, turn: ProjectTurnAdded, content: str, context: str) -> list[str]:
-        """Learn from a message; gives the ids of memories that it made or strengthened.
-
-        Args:
-            turn: Where it was said.
-            content: As it is kept.
-            context: The message before it.
-        """
+        """Learn from a message; gives the ids of memories that it made or strengthened."""
         revisions = self._revisions(turn, content)
         found = extract(content, turn.role, context=context)
         if self._policy.long_term.ask and turn.role is Role.USER and (sentences := unread(content, context=context)):

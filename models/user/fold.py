@@ -129,9 +129,7 @@ class _UserStep(Emission[events.UserOutput]):
             return
         if topics := self._state.topics.living(turn.session_id, turn.timestamp):
             head.recalled_in = [*head.recalled_in, turn.session_id][-_RECALLED_IN:]
-            common = self.common("topics_recalled", turn.session_id)
-            common["source"] = turn.source
-            self.outputs.append(events.TopicsRecalled(**common, topics=topics))
+            self.emit(events.TopicsRecalled, turn.session_id, source=turn.source, topics=topics)
 
     def topics_kept(self, closed: events.TopicsKept) -> None:
         """A session ended: its topics are the user's until they fade."""
@@ -235,11 +233,9 @@ class _UserStep(Emission[events.UserOutput]):
                 continue
             head.waiting.append((first, last))
             asked = [events.RequestedTurn(turn.role, turn.content[: policy.asked_chars]) for turn in turns]
-            common = self.common("episode_requested", session_id)
             sessions = list(dict.fromkeys(turn.session_id for turn in turns))
-            self.outputs.append(
-                events.EpisodeRequested(**common, first_turn=first, last_turn=last, turns=asked, session_ids=sessions)
-            )
+            place = {"first_turn": first, "last_turn": last}
+            self.emit(events.EpisodeRequested, session_id, "", **place, turns=asked, session_ids=sessions)
         while head.waiting and self._waited_long():
             self._compress(head.waiting[0], self._summary_of(*head.waiting[0]), EXTRACTIVE, ([], ""))
 
@@ -259,46 +255,36 @@ class _UserStep(Emission[events.UserOutput]):
         head.waiting.remove(place)
         head.episodes += 1
         text = summary.text or "(no text)"
-        self.outputs.append(
-            events.EpisodeCompressed(
-                **self.common("episode_compressed", turns[-1].session_id),
-                episode=head.episodes,
-                first_turn=place[0],
-                last_turn=place[1],
-                turn_range=f"turns {place[0]}-{place[1]}",
-                turns=runs(turns),
-                summary=text,
-                summarised_by=by,
-                key_topics=list(summary.key_topics),
-                embedding=embedded[0],
-                embedded_by=embedded[1],
-                started_at=min(turn.timestamp for turn in turns),
-                ended_at=max(turn.timestamp for turn in turns),
-                tokens_before=sum(estimate_tokens(turn.content) for turn in turns),
-                tokens_after=estimate_tokens(text),
-            )
+        self.emit(
+            events.EpisodeCompressed,
+            turns[-1].session_id,
+            episode=head.episodes,
+            first_turn=place[0],
+            last_turn=place[1],
+            turn_range=f"turns {place[0]}-{place[1]}",
+            turns=runs(turns),
+            summary=text,
+            summarised_by=by,
+            key_topics=list(summary.key_topics),
+            embedding=embedded[0],
+            embedded_by=embedded[1],
+            started_at=min(turn.timestamp for turn in turns),
+            ended_at=max(turn.timestamp for turn in turns),
+            tokens_before=sum(estimate_tokens(turn.content) for turn in turns),
+            tokens_after=estimate_tokens(text),
         )
 
     # --- facts
 
     def _ask_for_facts(self, turn: events.UserTurnAdded | events.UserTurnCorrected, said_at: datetime) -> None:
         content = turn.content[: self._policy.facts.asked_chars]
-        common = self.common("facts_requested", turn.session_id)
-        common["timestamp"] = said_at
-        self.outputs.append(events.FactsRequested(**common, turn=turn.turn, content=content))
+        self.emit(events.FactsRequested, turn.session_id, timestamp=said_at, turn=turn.turn, content=content)
 
     def _emit_facts(self, changes: list[FactChange]) -> None:
         for category, key, fact, cause in changes:
-            self.outputs.append(
-                events.FactChanged(
-                    **self.common("fact_changed", fact.session_id),
-                    **same_fields(fact, events.FactChanged, "key", "history"),
-                    category=category,
-                    key=key,
-                    cause=cause,
-                    history=fact.past(),
-                )
-            )
+            fields = same_fields(fact, events.FactChanged, "key", "history")
+            fields |= {"category": category, "key": key, "cause": cause, "history": fact.past()}
+            self.emit(events.FactChanged, fact.session_id, **fields)
         if changes:
             self._head.facts = self._state.facts.count_active()
 
@@ -306,21 +292,15 @@ class _UserStep(Emission[events.UserOutput]):
 
     def _emit_progress(self, session_id: str) -> None:
         head = self._head
-        self.outputs.append(
-            events.UserMemoryChanged(
-                **self.common("user_memory_changed", session_id),
-                turn_count=head.turn_count,
-                compressed_turns=head.compressed,
-                requested_turns=head.requested,
-                short_term=self._state.at_hand(),
-                facts=head.facts,
-                episodes=head.episodes,
-                seen={str(partition): offset for partition, offset in head.seen.items()},
-                results=head.results,
-                memory_mode=head.mode,
-                language=head.language,
-                unsupported_turns=head.unsupported_turns,
-            )
+        self.emit(
+            events.UserMemoryChanged,
+            session_id,
+            **same_fields(head, events.UserMemoryChanged, "seen"),
+            compressed_turns=head.compressed,
+            requested_turns=head.requested,
+            short_term=self._state.at_hand(),
+            seen={str(partition): offset for partition, offset in head.seen.items()},
+            memory_mode=head.mode,
         )
 
 

@@ -177,12 +177,7 @@ _decode_place, _decode_turn = decoder(TurnPlace), decoder(UserTurn)
 
 
 class UserState(EntityState[UserHead]):
-    """Working copy of one user. `models.user.fold.fold` consumes it.
-
-    Attributes:
-        facts: The upper tier.
-        topics: What the user's sessions were about.
-    """
+    """Working copy of one user. `models.user.fold.fold` consumes it."""
 
     layout = LAYOUT
     head_type = UserHead
