@@ -25,6 +25,7 @@ from models.app.work import Worker
 from models.events import BY_HAND, NAME_CHARS
 from models.policy import Policy
 from models.state.entity import Folding, same_fields
+from models.state.seen import is_new
 from models.text.words import estimate_tokens, latest_that_fit
 
 MOST_SEARCHES = 50
@@ -73,7 +74,7 @@ class _AppStep(Worker):
             return self.outputs
         before = self._progress()
         match event:
-            case events.ConversationEnded() if self._state.sees(event):
+            case events.ConversationEnded() if is_new(self._head.seen, event.source, event.id):
                 self._head.uninstalled = False
                 if self._policy.enabled and not self._skips(event):
                     self._state.wait(_fitting(event, policy))

@@ -25,7 +25,7 @@ from models.events.user import MemoryMode
 from models.language.contradiction import Facts, facts_of
 from models.policy import Policy
 from models.state.entity import CountParts, DueEntity, EntityState, Read, StateLayout, encode
-from models.state.seen import MOST_SHORT_IDS, SHORT_ID, is_new, short_id, split_ids
+from models.state.seen import MOST_SHORT_IDS, SHORT_ID, short_id, split_ids
 
 TAG_CHARS = 64
 FACTS_CHARS = 1_024
@@ -187,10 +187,6 @@ class SpaceState(EntityState[SpaceHead]):
         super().erase()
         self.memories, self._candidate = {}, None
         self._fresh, self._waiting = None, []
-
-    def sees(self, ended: ConversationEnded) -> bool:
-        """Mark the end of a conversation as seen; False if it was seen before."""
-        return is_new(self.head.seen, ended.source, ended.id)
 
     # --- memories
 

@@ -18,7 +18,7 @@ is then one of an unknown session, as after `closed_retention`. How large everyt
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -165,7 +165,8 @@ class PartitionFold(LogFold[DecodedArrival]):
         if self._closed.may_be_due(watermark) or len(self._closed) > policy.closed_sessions:
             self._forget(position)
         if self._snoozed.may_be_due(watermark):
-            self._end_snoozes(position)
+            for until, key in self._first_of(self._snoozed):  # an alert is told again
+                self._come_due(key, self._known(key), until, "snooze_over", position)
         if self._apps.may_close(watermark):
             self._outputs += self._apps.close(watermark, position)
 
@@ -199,25 +200,21 @@ class PartitionFold(LogFold[DecodedArrival]):
     def _time_out(self, position: events.Position) -> None:
         """Close what is due; of sessions beyond the bound those that are due next."""
         closed_bytes = 0
-        for _ in range(MAX_TIMEOUTS_PER_RECORD):
-            first = self._open.first()
-            if first is None or closed_bytes > CLOSINGS_STATE_BYTES:
-                return
-            deadline, key = first
-            due = deadline <= self.watermark
-            if not due and len(self._open) <= self._policy.partition.open_sessions:
+        for deadline, key in self._first_of(self._open, self._policy.partition.open_sessions):
+            if closed_bytes > CLOSINGS_STATE_BYTES:
                 return
             state = self._known(key)
             closed_bytes += self._footprint.closing(key, state)
+            due = deadline <= self.watermark
             self._come_due(key, state, deadline, "timed_out" if due else "evicted", position)
 
-    def _end_snoozes(self, position: events.Position) -> None:
-        """Let alerts be told again whose snooze is over."""
+    def _first_of(self, deadlines: Deadlines, most: int | None = None) -> Iterator[tuple[datetime, str]]:
+        """What is due, the first first, and what is due next beyond so many; as much as one record takes."""
         for _ in range(MAX_TIMEOUTS_PER_RECORD):
-            first = self._snoozed.first()
-            if first is None or first[0] > self.watermark:
+            first = deadlines.first()
+            if first is None or (first[0] > self.watermark and (most is None or len(deadlines) <= most)):
                 return
-            self._come_due(first[1], self._known(first[1]), first[0], "snooze_over", position)
+            yield first
 
     def _come_due(
         self,
@@ -234,13 +231,7 @@ class PartitionFold(LogFold[DecodedArrival]):
 
     def _forget(self, position: events.Position) -> None:
         """Forget closed sessions whose retention is over, or which are too many."""
-        for _ in range(MAX_TIMEOUTS_PER_RECORD):
-            first = self._closed.first()
-            if first is None:
-                return
-            deadline, key = first
-            if deadline > self.watermark and len(self._closed) <= self._policy.partition.closed_sessions:
-                return
+        for deadline, key in self._first_of(self._closed, self._policy.partition.closed_sessions):
             forgotten = SessionTimedOut(events.SessionName.of_key(key).session_id, deadline)
             state = self._known(key)
             self._state_bytes += self._first_turns.forget(key, state.head.last_turn)
@@ -279,7 +270,10 @@ class PartitionFold(LogFold[DecodedArrival]):
     def _note(self, key: str, due: Due) -> None:
         """What is due of a session now."""
         self._schedule(key, due.deadline, due.closed)
-        self._note_mode(key, due.mode)
+        if due.mode in (None, events.Mode.CALM):
+            self._alarmed.pop(key, None)
+        else:
+            self._alarmed[key] = due.mode
         if due.snoozed_until is None:
             self._snoozed.drop(key)
         else:
@@ -298,13 +292,6 @@ class PartitionFold(LogFold[DecodedArrival]):
             self._known_apps[app_id] += -1 if was_known else 1
             if not self._known_apps[app_id]:
                 del self._known_apps[app_id]
-
-    def _note_mode(self, key: str, mode: events.Mode | None) -> None:
-        """In which mode a session is now; None where it is not open."""
-        if mode is None or mode is events.Mode.CALM:
-            self._alarmed.pop(key, None)
-        else:
-            self._alarmed[key] = mode
 
     # --- results
 

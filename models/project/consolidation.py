@@ -98,7 +98,7 @@ class ProjectUpkeep(Work):
 
     def consolidate(self) -> None:
         """A step of the one that is due or under way."""
-        due = self._state.due
+        due = self._head.due(self._policy)
         if self._head.run is None and due is not None and due <= self.now:
             self._begin_run("scheduled")
         if self._head.run is not None and not self._state.is_full:
@@ -122,14 +122,13 @@ class ProjectUpkeep(Work):
         """Merge episodes, drop what was pending for long, emit and answer."""
         merged, saved_tokens = self.merge_episodes()
         dropped = self._drop_pending()
-        named = self._policy.consolidation.named
         event = self.emit(
             ProjectConsolidated,
             project_id=self._project_id,
             **same_fields(run, ProjectConsolidated, "archived_ids", "tokens_reclaimed"),
             memories_looked_at=run.looked_at,
             memories_archived=run.archived,
-            archived_ids=run.archived_ids[:named],
+            archived_ids=run.archived_ids[: self._policy.consolidation.named],
             episodes_merged=sum(len(each) - 1 for each in merged),
             merged=merged,
             pending_dropped=dropped,

@@ -16,8 +16,8 @@ item. All files are read and checked before anything is given back, so nothing i
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NoReturn, TypeVar
 
 import msgspec
 
@@ -29,6 +29,8 @@ FORMAT_VERSION: Final = 1
 _VERSION = "formatVersion"
 _Path = tuple[str, ...]
 _Item = TypeVar("_Item")
+_Placed = tuple[str, dict[str, Any]]
+"""An item of a file, and where it stands, for what is refused."""
 _METADATA = ("importance", "access_count", "last_accessed_at", "decay_factor", "tokens")
 _NESTED: dict[type, dict[str, _Path]] = {
     events.ProjectMemory: dict.fromkeys(_METADATA, ("metadata", "")),
@@ -86,7 +88,8 @@ def written(project: saved.SavedProject, project_id: str) -> dict[str, str]:
             for each in project.chunks
         ],
     }
-    return {name: _text(array) for name, array in arrays.items()}
+    texts = ((name, msgspec.json.format(msgspec.json.encode(each), indent=2)) for name, each in arrays.items())
+    return {name: f"{text.decode()}\n" for name, text in texts}
 
 
 def read(files: Mapping[str, str]) -> saved.SavedProject:
@@ -95,16 +98,22 @@ def read(files: Mapping[str, str]) -> saved.SavedProject:
     Raises:
         ProjectFileError: One is damaged, newer, or contradicts itself; the message says which, where and what to do.
     """
-    items = {name: [_Read(name, number, item) for number, item in _array(name, files)] for name in saved.FILES}
-    real = [each for each in items[saved.CONVERSATIONS] if each.item.get("id") != ""]
+    items = {name: list(_items_of(name, files)) for name in saved.FILES}
+    talks = items[saved.CONVERSATIONS]
+    real = [(where, item) for where, item in talks if item.get("id") != ""]
+    facts = (
+        (f"{where}, pendingFacts {number}", fact)
+        for where, item in talks
+        for number, fact in enumerate(_list_in(where, item, "pendingFacts", dict[str, Any]), start=1)
+    )
     project = saved.SavedProject(
-        memories=[each.as_a(events.ProjectMemory) for each in items[saved.MEMORIES]],
-        episodes=[each.as_a(events.ProjectEpisode) for each in items[saved.EPISODES]],
-        conversations=[each.as_a(events.ProjectConversation) for each in real],
-        chunks=[each.as_a(events.ConversationChunk) for each in items[saved.CHUNKS]],
-        pending=[fact for each in items[saved.CONVERSATIONS] for fact in each.pending()],
-        messages={str(each.item["id"]): said for each in real if (said := each.messages("recentMessages"))},
-        originals={str(each.item["id"]): said for each in items[saved.CHUNKS] if (said := each.messages("messages"))},
+        memories=_all_as(events.ProjectMemory, items[saved.MEMORIES]),
+        episodes=_all_as(events.ProjectEpisode, items[saved.EPISODES]),
+        conversations=_all_as(events.ProjectConversation, real),
+        chunks=_all_as(events.ConversationChunk, items[saved.CHUNKS]),
+        pending=_all_as(events.PendingFact, facts),
+        messages=_messages(real, "recentMessages"),
+        originals=_messages(items[saved.CHUNKS], "messages"),
     )
     saved.require_sound(project)
     return project
@@ -133,10 +142,6 @@ def _shown(item: events.ProjectItem) -> dict[str, Any]:
         source, *further = _renamed(sources, _camel)
         shown["metadata"] |= {"source": source} | ({"furtherSources": further} if further else {})
     return shown
-
-
-def _text(array: Sequence[Mapping[str, Any]]) -> str:
-    return msgspec.json.format(msgspec.json.encode(array), indent=2).decode() + "\n"
 
 
 def _place(kind: type, name: str) -> _Path:
@@ -170,8 +175,8 @@ def _renamed(value: Any, rename: Any) -> Any:
 # --- reading
 
 
-def _array(name: str, files: Mapping[str, str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Items of a file with their numbers, from 1."""
+def _items_of(name: str, files: Mapping[str, str]) -> Iterator[_Placed]:
+    """Items of a file, and where they stand."""
     if name not in files:
         return
     try:
@@ -186,39 +191,29 @@ def _array(name: str, files: Mapping[str, str]) -> Iterator[tuple[int, dict[str,
     if not isinstance(array, list):
         saved.refuse(name, "is no array of items")
     for number, item in enumerate(array, start=1):
+        where = f"{name}, item {number}"
         if not isinstance(item, dict):
-            saved.refuse(f"{name}, item {number}", "is no object")
+            saved.refuse(where, "is no object")
         version = item.get(_VERSION, FORMAT_VERSION)
         if not isinstance(version, int) or version > FORMAT_VERSION:
             raise saved.ProjectFileError(
-                f"{name}, item {number}: its {_VERSION} is not one that this release reads (up to {FORMAT_VERSION}). "
+                f"{where}: its {_VERSION} is not one that this release reads (up to {FORMAT_VERSION}). "
                 "Upgrade turntide, or export the project with the release that is here; nothing was imported."
             )
-        yield number, item
+        yield where, item
 
 
-class _Read(NamedTuple):
-    """An item of a file on its way in."""
+def _list_in(where: str, item: Mapping[str, Any], name: str, kind: type[_Item]) -> list[_Item]:
+    return _checked(f"{where}, {name}", item.get(name, []), list[kind])  # type: ignore[valid-type]
 
-    file: str
-    number: int
-    item: dict[str, Any]
 
-    def as_a(self, kind: type[Any]) -> Any:
-        """The item."""
-        return _converted(f"{self.file}, item {self.number}", self.item, kind)
+def _messages(items: Iterable[_Placed], name: str) -> dict[str, list[saved.SavedMessage]]:
+    found = {str(item["id"]): _list_in(where, item, name, saved.SavedMessage) for where, item in items}
+    return {item_id: said for item_id, said in found.items() if said}
 
-    def pending(self) -> list[events.PendingFact]:
-        """Facts that wait, of a conversation."""
-        facts, where = self._list("pendingFacts", dict[str, Any]), f"{self.file}, item {self.number}, pendingFacts"
-        return [_converted(f"{where} {number}", fact, events.PendingFact) for number, fact in enumerate(facts, start=1)]
 
-    def messages(self, name: str) -> list[saved.SavedMessage]:
-        """Messages at hand, of a conversation, or those of a chunk."""
-        return self._list(name, saved.SavedMessage)
-
-    def _list(self, name: str, kind: type[_Item]) -> list[_Item]:
-        return _checked(f"{self.file}, item {self.number}, {name}", self.item.get(name, []), list[kind])  # type: ignore[valid-type]
+def _all_as(kind: type[Any], items: Iterable[_Placed]) -> list[Any]:
+    return [_converted(where, item, kind) for where, item in items]
 
 
 def _converted(where: str, item: Mapping[str, Any], kind: type[Any]) -> Any:

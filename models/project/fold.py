@@ -28,6 +28,7 @@ from models.project.outputs import ProjectEmission
 from models.project.state import CHUNK, ProjectState
 from models.project.view import ProjectView
 from models.state.entity import Folding, is_late
+from models.state.seen import is_new
 
 
 def fold(
@@ -119,9 +120,10 @@ class _ProjectStep(CommandFold):
     def take(self, event: events.ProjectEvent | events.ProjectSessionErased) -> tuple[list[events.ProjectOutput], bool]:
         """Take the event, then a step of the consolidation if one is due; gives outputs, and whether that was all."""
         done = True
+        of_session = events.ProjectTurnAdded | events.ProjectConversationEnded
+        if isinstance(event, of_session) and not is_new(self._head.seen, event.source, event.id):
+            return [], True
         match event:
-            case events.ProjectTurnAdded() | events.ProjectConversationEnded() if not self._head.sees(event):
-                return [], True
             case events.ProjectTurnAdded():
                 self._turn(event)
             case events.ProjectConversationEnded():

@@ -1,13 +1,13 @@
 """Manual edits of long-term memories: put right, expire, archive, restore, relate, bring back from a file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
 import msgspec
 
 from models.events.project import CommandOutcome, ItemCause, ProjectMemoryEdited, RelationshipSet
-from models.events.project_items import SUPERSEDES, ProjectMemory, Relationship
+from models.events.project_items import SUPERSEDES, ProjectMemory
 from models.project.edges import relationship
 from models.project.intervals import overlap
 from models.project.kept_memories import bounded_sources, canonical, decay_at
@@ -64,7 +64,8 @@ class Edits(IndexedMemories):
                     "too_long",
                     f"content has {len(command.content)} characters, at most {policy.content_chars} are kept",
                 )
-            yield from self._duplicates(memory, command.content)
+            if (twin := self._twin(msgspec.structs.replace(memory, content=command.content))) is not None:
+                yield "invalid", f"{twin.memory.id} says so already; delete one of the two"
         if command.tags is not None and len(command.tags) > policy.tags:
             yield "too_many", f"{len(command.tags)} tags, at most {policy.tags} are kept"
         if command.reopened and command.valid_until is not None:
@@ -78,10 +79,10 @@ class Edits(IndexedMemories):
         if command.valid_from is not None and not self.may_begin(kept, command.valid_from):
             yield "invalid", "valid_from would turn round a relationship supersedes that was made by hand"
 
-    def _duplicates(self, memory: ProjectMemory, content: str) -> Iterator[Outcome]:
-        for other in self.same(msgspec.structs.replace(memory, content=content)):
-            if other.memory.id != memory.id and overlap(other.memory, memory):
-                yield "invalid", f"{other.memory.id} says so already; delete one of the two"
+    def _twin(self, memory: ProjectMemory) -> StoredMemory | None:
+        """Another memory that says the same while it holds."""
+        same = (each for each in self.same(memory) if each.memory.id != memory.id)
+        return next((each for each in same if overlap(each.memory, memory)), None)
 
     def _edited(self, memory: ProjectMemory, command: ProjectMemoryEdited) -> ProjectMemory:
         known: dict[str, object] = {}
@@ -192,19 +193,18 @@ class Edits(IndexedMemories):
         if known is not None and known.memory == memory:
             return "unchanged"
         ends_first = memory.valid_until is not None and memory.valid_until <= memory.valid_from
+        contents = [memory.content, *(past.content for past in memory.history)]
         refusals: tuple[tuple[bool, CommandOutcome], ...] = (
             (known is None and self.memories.count >= policy.most, "too_many"),
-            (any(len(said) > policy.content_chars for said in _contents(memory)), "too_long"),
+            (max(map(len, contents)) > policy.content_chars, "too_long"),
             (not memory.content.strip() or ends_first, "invalid"),
         )
         refused = next((outcome for bad, outcome in refusals if bad), None)
         if refused is not None:
             return refused
-        if known is None or canonical(known.memory.content) != canonical(memory.content):
-            same = (each for each in self.same(memory) if each.memory.id != memory.id)
-            twin = next((each for each in same if overlap(each.memory, memory)), None)
-            if twin is not None:
-                return "invalid" if known is not None else self._join(twin, memory)
+        changes = known is None or canonical(known.memory.content) != canonical(memory.content)
+        if changes and (twin := self._twin(memory)) is not None:
+            return "invalid" if known is not None else self._join(twin, memory)
         if known is not None:
             self.delist(known)
             for edge in known.memory.relationships:
@@ -231,9 +231,15 @@ class Edits(IndexedMemories):
         group = self._group(saved)
         self.put(kept, "imported")
         self.enlist(kept)
-        self._make_saved(memory.id, [each for each in outgoing if each not in waiting])
+        for edge in outgoing:
+            if edge not in waiting and not self.closes_a_cycle(memory.id, edge.target_id, edge.type):
+                self.make(memory.id, edge)
         self.join_waiting(memory.id)
-        self._settle_all_that_it_closes(memory.id, group)
+        made = self.get(memory.id) or kept
+        self.settle_group(memory.id, group)
+        for closed in [each.target_id for each in made.memory.relationships if each.type == SUPERSEDES]:
+            self._settle_by_hand(closed)
+        self._settle_by_hand(memory.id)
         return "done"
 
     def _join(self, kept: StoredMemory, saved: ProjectMemory) -> CommandOutcome:
@@ -252,23 +258,3 @@ class Edits(IndexedMemories):
             return "unchanged"
         self.put(msgspec.structs.replace(kept, memory=memory), "imported")
         return "done"
-
-    def _make_saved(self, memory_id: str, edges: list[Relationship]) -> None:
-        for edge in edges:
-            if not self.closes_a_cycle(memory_id, edge.target_id, edge.type):
-                self.make(memory_id, edge)
-
-    def _settle_all_that_it_closes(self, memory_id: str, group: Sequence[StoredMemory]) -> None:
-        kept = self.get(memory_id)
-        if kept is None:
-            return
-        self.settle_group(memory_id, group)
-        for edge in [each for each in kept.memory.relationships if each.type == SUPERSEDES]:
-            self._settle_by_hand(edge.target_id)
-        self._settle_by_hand(memory_id)
-
-
-def _contents(memory: ProjectMemory) -> Iterator[str]:
-    """What it says, and what it said before."""
-    yield memory.content
-    yield from (past.content for past in memory.history)

@@ -22,7 +22,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from models.events import DeedResult, ProjectConversationEnded, ProjectEpisode, ProjectTurnAdded
+from models.events import DeedResult, ProjectEpisode
 from models.events.project_items import ConsolidationFigures, ProjectConversation
 from models.policy import Policy
 from models.policy.project import ProjectPolicy
@@ -30,7 +30,6 @@ from models.project.shards import MemoryCounts, PendingFactStore, ShardedMemorie
 from models.project.short_term import ConversationHead, ConversationState
 from models.project.store import LAYOUT, Slots, Store
 from models.state.entity import HEAD, CountParts, DueEntity, EntityState, Read, digest_of, encode, write_part
-from models.state.seen import is_new
 
 Cause = Literal["scheduled", "asked"]
 
@@ -100,10 +99,6 @@ class ProjectHead(Struct, array_like=True):
     def items(self) -> int:
         """Number of items that are kept."""
         return self.memories.count + self.conversations + self.chunks + self.episodes + self.pending
-
-    def sees(self, event: ProjectTurnAdded | ProjectConversationEnded) -> bool:
-        """Mark an event of a session as seen; False if it was seen before."""
-        return is_new(self.seen, event.source, event.id)
 
     def due(self, policy: ProjectPolicy) -> datetime | None:
         """Time at which a consolidation is due, or goes on; None if it could change nothing."""
@@ -183,11 +178,6 @@ class ProjectState(EntityState[ProjectHead]):
     def is_full(self) -> bool:
         """True if the event wrote as much as one may: what can wait, or be left out, does."""
         return self._store.written_bytes - self._written_before > EVENT_STATE_BYTES
-
-    @property
-    def due(self) -> datetime | None:
-        """Time at which a consolidation is due, or goes on; None if it could change nothing."""
-        return self.head.due(self._policy)
 
     @staticmethod
     def figures(head: ProjectHead, count: CountParts) -> tuple[int, ...]:  # noqa: ARG004 - the head says it

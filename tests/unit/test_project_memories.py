@@ -170,7 +170,7 @@ def test_a_consolidation_runs_by_the_logs_clock() -> None:
     assert (25, 25, "scheduled", 1) == (done.memories_looked_at, done.memories_archived, done.cause, done.run)
     assert 25 == project.stats.archived
     assert done.tokens_reclaimed == sum(memory.tokens for memory in project.items("memory").values())
-    assert project.state.due is None
+    assert project.state.head.due(project.policy.projects) is None
 
 
 def test_a_consolidation_that_was_asked_for_is_answered() -> None:
