@@ -6,17 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from models import events
 from models.events import Position, ProjectChanged, ProjectItemChanged
-from models.events.project_items import (
-    ConversationChunk,
-    EpisodeKind,
-    ItemKind,
-    MemoryType,
-    ProjectEpisode,
-    ProjectItem,
-    ProjectMemory,
-    Relationship,
-)
 from models.project.outputs import KIND_OF
 from models.retrieval.candidates import found_of
 from models.retrieval.relevance import Findable, RetrievedItem, Scores, rendered
@@ -27,15 +18,15 @@ DAY = timedelta(days=1)
 
 
 def memory(
-    number: int, content: str, *, kind: MemoryType = MemoryType.FACT, at: datetime = BEGIN, **more: Any
-) -> ProjectMemory:
+    number: int, content: str, *, kind: events.MemoryType = events.MemoryType.FACT, at: datetime = BEGIN, **more: Any
+) -> events.ProjectMemory:
     """A memory that was said, recorded and last touched at one time."""
     times = dict.fromkeys(("valid_from", "recorded_at", "created_at", "updated_at", "last_accessed_at"), at)
     fields: dict[str, Any] = {"id": f"m-{number:03}", "importance": 0.5} | times | more
-    return ProjectMemory(type=kind, content=content, **fields)
+    return events.ProjectMemory(type=kind, content=content, **fields)
 
 
-def vertex(name: str, edges: Iterable[tuple[str, str, float]] = ()) -> ProjectMemory:
+def vertex(name: str, edges: Iterable[tuple[str, str, float]] = ()) -> events.ProjectMemory:
     """A memory of this id, with relationships to others: whose, of which kind, how strong."""
     made = memory(0, name, id=name)
     for edge in edges:
@@ -43,17 +34,19 @@ def vertex(name: str, edges: Iterable[tuple[str, str, float]] = ()) -> ProjectMe
     return made
 
 
-def related(source: ProjectMemory, target: str, kind: str = "related_to", strength: float = 1.0) -> ProjectMemory:
+def related(
+    source: events.ProjectMemory, target: str, kind: str = "related_to", strength: float = 1.0
+) -> events.ProjectMemory:
     """The memory with one relationship more."""
-    edge = Relationship(target_id=target, type=kind, strength=strength, created_at=BEGIN)
+    edge = events.Relationship(target_id=target, type=kind, strength=strength, created_at=BEGIN)
     return replace(source, relationships=[*source.relationships, edge])
 
 
-def episode(number: int, title: str, *, linked: tuple[str, ...] = (), at: datetime = BEGIN) -> ProjectEpisode:
+def episode(number: int, title: str, *, linked: tuple[str, ...] = (), at: datetime = BEGIN) -> events.ProjectEpisode:
     """A decision of turns 0 and 1."""
-    return ProjectEpisode(
+    return events.ProjectEpisode(
         id=f"e-{number}",
-        kind=EpisodeKind.DECISION_MADE,
+        kind=events.EpisodeKind.DECISION_MADE,
         title=title,
         summary=title,
         significance=0.8,
@@ -67,9 +60,9 @@ def episode(number: int, title: str, *, linked: tuple[str, ...] = (), at: dateti
     )
 
 
-def chunk(number: int, summary: str, *, at: datetime = BEGIN) -> ConversationChunk:
+def chunk(number: int, summary: str, *, at: datetime = BEGIN) -> events.ConversationChunk:
     """The ten turns of a conversation from ten times the number on."""
-    return ConversationChunk(
+    return events.ConversationChunk(
         id=f"k-{number}",
         conversation_id="s1",
         first_number=number,
@@ -92,14 +85,14 @@ def found(item: Findable, score: float = 0.5) -> RetrievedItem:
     return RetrievedItem(kind=kind, id=item_id, text=rendered(item), score=score, scores=Scores(), item=item)
 
 
-def told(item: ProjectItem, slot: int, revision: int) -> ProjectItemChanged:
+def told(item: events.ProjectItem, slot: int, revision: int) -> ProjectItemChanged:
     """The event that an item came or changed."""
     kind = KIND_OF[type(item)]
     told_of: dict[str, Any] = {kind: item}
     return ProjectItemChanged(**_item_event(kind, item.id, slot, revision), active=True, cause="created", **told_of)
 
 
-def gone(kind: ItemKind, item_id: str, slot: int, revision: int) -> ProjectItemChanged:
+def gone(kind: events.ItemKind, item_id: str, slot: int, revision: int) -> ProjectItemChanged:
     """The event that an item went."""
     return ProjectItemChanged(**_item_event(kind, item_id, slot, revision), active=False, cause="deleted")
 
@@ -109,7 +102,7 @@ def stats(revision: int, born: str = "first") -> ProjectChanged:
     return blank(ProjectChanged, **_event("standing", revision), born=born)
 
 
-def _item_event(kind: ItemKind, item_id: str, slot: int, revision: int) -> dict[str, Any]:
+def _item_event(kind: events.ItemKind, item_id: str, slot: int, revision: int) -> dict[str, Any]:
     return {**_event(f"{kind}/{slot}", revision), "kind": kind, "item_id": item_id, "slot": slot}
 
 

@@ -6,17 +6,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import numpy as np
 
-from models.events import (
-    AlertChanged,
-    OutputEvent,
-    Position,
-    ProfileUpdated,
-    Role,
-    SegmentCompacted,
-    SessionEnded,
-    Turn,
-    UnnumberedTurn,
-)
+from models import events
 from models.policy import Policy
 from models.session.fold import SessionState, fold
 from models.session.topics.conversation_topics import ConversationTopics
@@ -40,12 +30,12 @@ class Session(EntityDriver):
         time = event.deadline if isinstance(event, SessionTimedOut) else event.timestamp
         self.watermark = max(self.watermark, time)
         array = None if vector is None else np.array(vector, dtype=np.float32)
-        item = SessionInput(event, Position("turns", 3, self.offset), self.watermark, risk, array)
+        item = SessionInput(event, events.Position("turns", 3, self.offset), self.watermark, risk, array)
         self.offset += 1
         self.state, outputs = fold(self.state, item, self.policy)
         self.outputs += outputs
 
-    def say(self, turn: int, content: str = "The boat needs sails.", **more: object) -> list[OutputEvent]:
+    def say(self, turn: int, content: str = "The boat needs sails.", **more: object) -> list[events.OutputEvent]:
         """One user turn, by default at one minute per turn number; gives its outputs."""
         already = len(self.outputs)
         vector = more.pop("vector", None)
@@ -54,7 +44,7 @@ class Session(EntityDriver):
 
     def end(self, minute: float = 60) -> None:
         """End the session."""
-        self.put(SessionEnded(session_id="s", timestamp=NOON + timedelta(minutes=minute), reason="bye"))
+        self.put(events.SessionEnded(session_id="s", timestamp=NOON + timedelta(minutes=minute), reason="bye"))
 
     def load(self) -> SessionState | None:
         """The state as it is stored."""
@@ -74,36 +64,36 @@ class Session(EntityDriver):
         return self.state.topics(self.policy)
 
     @property
-    def profile(self) -> ProfileUpdated:
+    def profile(self) -> events.ProfileUpdated:
         """The last profile."""
-        profile: ProfileUpdated = self.of(ProfileUpdated)[-1]
+        profile: events.ProfileUpdated = self.of(events.ProfileUpdated)[-1]
         return profile
 
     @property
-    def alerts(self) -> list[AlertChanged]:
+    def alerts(self) -> list[events.AlertChanged]:
         """Every change of an alert."""
-        return self.of(AlertChanged)
+        return self.of(events.AlertChanged)
 
     @property
-    def segments(self) -> list[SegmentCompacted]:
+    def segments(self) -> list[events.SegmentCompacted]:
         """Every compaction."""
-        return self.of(SegmentCompacted)
+        return self.of(events.SegmentCompacted)
 
 
-def said(turn: int, content: str = "The boat needs sails.", **more: object) -> Turn:
+def said(turn: int, content: str = "The boat needs sails.", **more: object) -> events.Turn:
     """A user turn, one minute per number."""
     fields: dict[str, object] = {
         "session_id": "s",
         "user_id": "u",
         "app_id": "a",
         "turn": turn,
-        "role": Role.USER,
+        "role": events.Role.USER,
         "content": content,
         "timestamp": NOON + timedelta(minutes=turn),
     }
-    return msgspec.convert(fields | more, Turn)
+    return msgspec.convert(fields | more, events.Turn)
 
 
-def unnumbered(turn: Turn) -> UnnumberedTurn:
+def unnumbered(turn: events.Turn) -> events.UnnumberedTurn:
     """The turn, as somebody sends it who does not count."""
-    return UnnumberedTurn(**{name: getattr(turn, name) for name in UnnumberedTurn.__struct_fields__})
+    return events.UnnumberedTurn(**{name: getattr(turn, name) for name in events.UnnumberedTurn.__struct_fields__})

@@ -8,26 +8,9 @@ import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
+from models import events
 from models.app.energy import Energy, Work, begins_at, cost_units, level_units, may_begin
 from models.errors import RecoveryFailed
-from models.events import (
-    AppMemoriesChanged,
-    AppMemoryChanged,
-    AppMemorySkipped,
-    ConversationEnded,
-    Harm,
-    Role,
-    Severity,
-)
-from models.events.app import (
-    AppInjectionSet,
-    AppUninstalled,
-    MemoriesPurged,
-    MemoryDeleted,
-    MemoryEdited,
-    SearchSaved,
-    SpaceModeSet,
-)
 from models.events.saved_search import SavedSearch
 from models.events.user import MemoryMode
 from models.policy import Policy
@@ -55,7 +38,7 @@ def test_a_conversation_that_leaves_nothing_is_skipped(ask: bool, end: dict[str,
     space = Space(ask=ask)
     outputs = space.end(session="s9", notables=[], **end)
 
-    assert [type(output) for output in outputs] == [AppMemorySkipped, AppMemoriesChanged]
+    assert [type(output) for output in outputs] == [events.AppMemorySkipped, events.AppMemoriesChanged]
     assert (space.skipped, space.active) == ([("s9", "nothing_said")], {})
     assert (space.stats.skipped, space.stats.spent_units) == (1, 0.0)
 
@@ -64,7 +47,7 @@ def test_a_memory_that_is_not_active_makes_none() -> None:
     """Of what ends then; it is told why, and what was there stays."""
     space = Space()
     space.end(said="I decided to buy a red bicycle.", session="s1")
-    space.put(SpaceModeSet(app_id="a", user_id="u", timestamp=NOON, mode=MemoryMode.READ_ONLY))
+    space.put(events.SpaceModeSet(app_id="a", user_id="u", timestamp=NOON, mode=MemoryMode.READ_ONLY))
     space.end(said="I decided to visit Oslo.", session="s2")
 
     assert space.skipped == [("s2", "not_active")]
@@ -76,7 +59,7 @@ def test_an_apps_injection_is_switched() -> None:
     """It is told, stays over what comes next and a restart, and goes back to the policy; a repeat changes nothing."""
     space = Space()
     for inject, outcome in ((True, "done"), (True, "unchanged"), (None, "done"), (False, "done")):
-        assert space.command(AppInjectionSet, inject=inject).outcome == outcome
+        assert space.command(events.AppInjectionSet, inject=inject).outcome == outcome
         assert space.stats.inject is inject
     space.end()
     space.store()
@@ -87,8 +70,8 @@ def test_an_apps_injection_is_switched() -> None:
 
 def test_searches_of_alerts_are_saved() -> None:
     """By title, in place of one of its title, until let go, over a restart; at most fifty."""
-    space, saved = Space(), SavedSearch(title="fraud", category=Harm.FRAUD)
-    critical = replace(saved, severity=Severity.CRITICAL)
+    space, saved = Space(), SavedSearch(title="fraud", category=events.Harm.FRAUD)
+    critical = replace(saved, severity=events.Severity.CRITICAL)
     for search, kept, outcome, stands in (
         (saved, True, "done", [saved]),
         (saved, True, "unchanged", [saved]),
@@ -97,12 +80,12 @@ def test_searches_of_alerts_are_saved() -> None:
         (SavedSearch(title="all", show="all"), True, "done", [SavedSearch(title="all", show="all"), critical]),
         (critical, False, "done", [SavedSearch(title="all", show="all")]),
     ):
-        assert space.command(SearchSaved, search=search, kept=kept).outcome == outcome
+        assert space.command(events.SearchSaved, search=search, kept=kept).outcome == outcome
         assert space.stats.searches == stands
         space.store()
     for number in range(49):
-        space.command(SearchSaved, search=SavedSearch(title=f"n{number}"))
-    assert space.command(SearchSaved, search=SavedSearch(title="one more")).outcome == "too_many"
+        space.command(events.SearchSaved, search=SavedSearch(title=f"n{number}"))
+    assert space.command(events.SearchSaved, search=SavedSearch(title="one more")).outcome == "too_many"
     assert len(space.stats.searches) == 50
 
 
@@ -140,7 +123,7 @@ def test_a_remade_memory_is_no_less_important_and_knows_its_last_turn() -> None:
     assert "bicycle" not in space.active[1].content
 
 
-@pytest.mark.parametrize("command", [(MemoryDeleted, {}), (MemoryEdited, {"pinned": True})])
+@pytest.mark.parametrize("command", [(events.MemoryDeleted, {}), (events.MemoryEdited, {"pinned": True})])
 def test_a_memory_that_is_gone_or_pinned_is_not_remade(command: tuple[type, dict[str, bool]]) -> None:
     """Then there is a new one: what an admin pinned stays as it is."""
     space = Space()
@@ -159,7 +142,7 @@ def test_nothing_is_made_where_it_is_switched_off() -> None:
     space.fill(2)
     space.policy = Policy(apps=msgspec.structs.replace(space.policy.apps, enabled=False))
     assert space.end() == []
-    assert space.command(MemoryDeleted, memory_id=1).outcome == "done"
+    assert space.command(events.MemoryDeleted, memory_id=1).outcome == "done"
 
 
 @pytest.mark.parametrize(
@@ -204,14 +187,20 @@ def test_purges_memories_on_admin_request_or_uninstall(uninstalls: bool) -> None
     """App memory: each is told gone without its text; again it finds nothing, which is no error; numbers go on."""
     space = Space()
     space.fill(8)
-    audited = space.command(AppUninstalled, purge_memories=True) if uninstalls else space.command(MemoriesPurged)
+    audited = (
+        space.command(events.AppUninstalled, purge_memories=True)
+        if uninstalls
+        else space.command(events.MemoriesPurged)
+    )
     gone = space.outputs[-10:-2]
 
     assert (audited.outcome, audited.count, audited.by) == ("done", 8, "root")
     assert causes(gone) == [(number, "purged") for number in range(1, 9)]
-    assert {(o.active, o.content, tuple(o.tags)) for o in gone if isinstance(o, AppMemoryChanged)} == {(False, "", ())}
+    assert {(o.active, o.content, tuple(o.tags)) for o in gone if isinstance(o, events.AppMemoryChanged)} == {
+        (False, "", ())
+    }
     assert (space.active, space.memories, space.stats.uninstalled) == ({}, {}, uninstalls)
-    again = space.command(MemoriesPurged)
+    again = space.command(events.MemoriesPurged)
     assert (again.outcome, again.count) == ("unchanged", 0)
     space.end()
     assert list(space.active) == [9]
@@ -238,12 +227,12 @@ def test_turns_of_a_session_become_a_memory(times_out: bool) -> None:
     session = Session()
     said = ["Which bicycle is good?", "A red one.", "I decided to buy the red bicycle.", "Good.", "I prefer tea."]
     for turn, content in enumerate(said):
-        session.say(turn, content, role=Role.ASSISTANT if turn % 2 else Role.USER)
+        session.say(turn, content, role=events.Role.ASSISTANT if turn % 2 else events.Role.USER)
     session.put(SessionTimedOut("s", session.deadline)) if times_out else session.end()
-    (end,) = [output for output in session.outputs if isinstance(output, ConversationEnded)]
+    (end,) = [output for output in session.outputs if isinstance(output, events.ConversationEnded)]
     received = decode_command(encode(end), key_of(end), end.timestamp, Policy().intake)
     space = Space(app=end.app_id)
-    assert isinstance(received, ConversationEnded)
+    assert isinstance(received, events.ConversationEnded)
     space.put(received)
 
     assert (received, end.reason) == (end, "timed_out" if times_out else "bye")
@@ -349,8 +338,8 @@ def test_spending_is_told_by_kind() -> None:
     assert 30 <= spent["creation"] <= 45
     assert 20 <= spent["compaction"] <= 30
     assert space.stats.spent_units == pytest.approx(sum(spent.values()))
-    assert [s.spent_units for s in space.of(AppMemoriesChanged)] == sorted(
-        s.spent_units for s in space.of(AppMemoriesChanged)
+    assert [s.spent_units for s in space.of(events.AppMemoriesChanged)] == sorted(
+        s.spent_units for s in space.of(events.AppMemoriesChanged)
     )
 
 

@@ -11,17 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from models.events.project_items import (
-    ConversationChunk,
-    ImportedMessage,
-    MemorySource,
-    MemoryType,
-    PendingFact,
-    ProjectConversation,
-    ProjectEpisode,
-    ProjectMemory,
-    Relationship,
-)
+from models import events
 from models.project.files import FORMAT_VERSION, read, written
 from models.project.saved import (
     CHUNKS,
@@ -93,22 +83,24 @@ def _numbered(letter: str, made: list[Any]) -> list[Any]:
 @st.composite
 def projects(draw: st.DrawFn) -> SavedProject:
     """Any project; relationships lead to later memories, so that none goes in a circle; a conversation may be gone."""
-    memories = _numbered("m", draw(st.lists(any_of(ProjectMemory), max_size=4)))
+    memories = _numbered("m", draw(st.lists(any_of(events.ProjectMemory), max_size=4)))
     for kept, later in pairwise(memories):
         if draw(st.booleans()):
-            edge = Relationship(target_id=later.id, type="depends_on", strength=draw(st.floats(0, 1)), created_at=AT)
+            edge = events.Relationship(
+                target_id=later.id, type="depends_on", strength=draw(st.floats(0, 1)), created_at=AT
+            )
             kept.relationships.append(edge)
     conversations = ["s1", "s2"][: draw(st.integers(1, 2))]
-    talks = [msgspec.structs.replace(draw(any_of(ProjectConversation)), id=name) for name in conversations]
+    talks = [msgspec.structs.replace(draw(any_of(events.ProjectConversation)), id=name) for name in conversations]
     messages = st.lists(any_of(SavedMessage), min_size=1, max_size=2)
     places = ["s1", "s2", "gone"] if len(talks) > 1 else ["s1", "gone", "s2"]
     return SavedProject(
         memories=memories,
-        episodes=_numbered("e", draw(st.lists(any_of(ProjectEpisode), max_size=2))),
+        episodes=_numbered("e", draw(st.lists(any_of(events.ProjectEpisode), max_size=2))),
         conversations=talks,
-        chunks=_numbered("k", draw(st.lists(any_of(ConversationChunk), max_size=2))),
+        chunks=_numbered("k", draw(st.lists(any_of(events.ConversationChunk), max_size=2))),
         pending=sorted(
-            _numbered("p", draw(st.lists(any_of(PendingFact), max_size=3))),
+            _numbered("p", draw(st.lists(any_of(events.PendingFact), max_size=3))),
             key=lambda fact: places.index(fact.source.conversation_id),
         ),
         messages={"s1": draw(messages)} if draw(st.booleans()) else {},
@@ -132,13 +124,13 @@ def test_pieces_have_all_and_each_finds_what_it_refers_to(project: SavedProject,
     """No piece is too large; when the last is in, every relationship had its end when its memory came last."""
     pieces = list(batches(project, most, 10**9))
     items = [item for piece in pieces for each in piece.values() for item in each]
-    last = {item.id: item for item in items if not isinstance(item, ImportedMessage)}
-    said = [item for item in items if isinstance(item, ImportedMessage)]
+    last = {item.id: item for item in items if not isinstance(item, events.ImportedMessage)}
+    said = [item for item in items if isinstance(item, events.ImportedMessage)]
     placed: set[str] = set()
     unmet: dict[str, bool] = {}
     for piece in pieces:
         for kept in piece.get("memories", []):
-            assert isinstance(kept, ProjectMemory)
+            assert isinstance(kept, events.ProjectMemory)
             placed.add(kept.id)
             unmet[kept.id] = any(each.target_id not in placed for each in kept.relationships)
 
@@ -152,10 +144,12 @@ def test_pieces_have_all_and_each_finds_what_it_refers_to(project: SavedProject,
 
 def saved() -> SavedProject:
     """One memory, said in a conversation that is kept, and a fact of one that is not."""
-    source = MemorySource(conversation_id="s1", turn=2, role="user", user_id="u", said_at=AT)
-    said = memory(0, "We use PostgreSQL.", kind=MemoryType.DECISION, at=AT, id="m0-0", importance=0.7, sources=[source])
+    source = events.MemorySource(conversation_id="s1", turn=2, role="user", user_id="u", said_at=AT)
+    said = memory(
+        0, "We use PostgreSQL.", kind=events.MemoryType.DECISION, at=AT, id="m0-0", importance=0.7, sources=[source]
+    )
     elsewhere = msgspec.structs.replace(source, conversation_id="gone")
-    fact = blank(PendingFact, id="p0-0", content="Maybe Redis.", source=elsewhere, extracted_at=AT)
+    fact = blank(events.PendingFact, id="p0-0", content="Maybe Redis.", source=elsewhere, extracted_at=AT)
     return SavedProject(memories=[said], pending=[fact])
 
 
