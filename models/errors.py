@@ -29,18 +29,17 @@ class ConfigurationError(TurntideError):
     """Settings, policy or topics are wrong; nothing was started."""
 
 
-class InvalidRecord(TurntideError):  # noqa: N818 - it is a verdict on data, not a failure
-    """One input record cannot be used.
-
-    Attributes:
-        reason: Constant snake_case word, safe as a metric label.
-        detail: What exactly is wrong, without any of the record's text.
-    """
+class _ReasonedError(TurntideError):
+    """An error with a reason, a constant snake_case word that is safe as a metric label, and what exactly is wrong."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
+
+
+class InvalidRecord(_ReasonedError):  # noqa: N818 - it is a verdict on data, not a failure
+    """One input record cannot be used; the detail has none of the record's text."""
 
 
 class DeliveryFailed(TurntideError):  # noqa: N818
@@ -91,13 +90,5 @@ class LlmRubbish(TurntideError):  # noqa: N818
     """A language model's answer has another form than it was asked for."""
 
 
-class JudgeFailed(TurntideError):  # noqa: N818
-    """A judge of conversations has no answer.
-
-    Attributes:
-        reason: Constant snake_case word, safe as a metric label: `timeout`, `unavailable`, `rubbish` or `no_text`.
-    """
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(f"{reason}: {detail}")
-        self.reason = reason
+class JudgeFailed(_ReasonedError):  # noqa: N818
+    """A judge of conversations has no answer: `timeout`, `unavailable`, `rubbish` or `no_text`."""

@@ -166,7 +166,8 @@ class Worker(MemorySet):
             )
             return
         self._state.next_waiting()
-        self._pay("creation", _tokens_of(ended), _NO_TIME)
+        tokens = sum(map(estimate_tokens, (ended.summary, *(each.text for each in ended.notables))))
+        self._pay("creation", tokens, _NO_TIME)
         self._make(ended, NOTHING_SAID)
 
     def _begin_compaction(self, *, asks: bool) -> None:
@@ -306,7 +307,3 @@ class Worker(MemorySet):
         state.shared.charge(units, self.now)
         state.head.spent_units += units
         state.spent[kind] = state.spent.get(kind, 0.0) + units
-
-
-def _tokens_of(ended: ConversationEnded) -> int:
-    return estimate_tokens(ended.summary) + sum(estimate_tokens(each.text) for each in ended.notables)

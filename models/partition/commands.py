@@ -73,19 +73,13 @@ _ENERGY: Final = "energy"
 """Part of the partition itself: the level of the budget of all its spaces."""
 
 
-def _no_clock() -> float:
-    return 0.0
-
-
 class MemoryPartitionFold(LogFold[Command]):
     """Folds commands of one partition, each into the entity that its key names.
 
     `progress` has what the entities of each kind amount to. `seconds` only measures how long spaces take.
     """
 
-    def __init__(
-        self, entities: Mapping[str, Parts], policy: Policy, *, seconds: Callable[[], float] = _no_clock
-    ) -> None:
+    def __init__(self, entities: Mapping[str, Parts], policy: Policy, *, seconds: Callable[[], float] = float) -> None:
         super().__init__(entities, policy)
         self._offset = folded_offset(entities)
         self._seconds = seconds

@@ -133,7 +133,9 @@ class PartitionFold(LogFold[DecodedArrival]):
         self._clock.offset = arrival.position.offset
         self._touched = True
         if isinstance(event, events.SessionErased):
-            for key in self._erased_by(event):
+            # One that names no app is of an earlier release, and means all that have such a session.
+            for app_id in [event.app_id] if event.app_id else self._apps_with(event.session_id):
+                key = events.session_key(app_id, event.session_id)
                 self._apply(key, self._state(key), SessionInput(event, arrival.position, self.watermark))
             self._erased += 1
             return True
@@ -185,12 +187,6 @@ class PartitionFold(LogFold[DecodedArrival]):
             return events.session_key(event.app_id, event.session_id)
         app_id = events.app_meant(self._apps_with(event.session_id))
         return None if app_id is None else events.session_key(app_id, event.session_id)
-
-    def _erased_by(self, event: events.SessionErased) -> list[str]:
-        """Keys of the sessions that an erasure takes: one that names no app is of an earlier release, and means all."""
-        if event.app_id:
-            return [events.session_key(event.app_id, event.session_id)]
-        return [events.session_key(app_id, event.session_id) for app_id in self._apps_with(event.session_id)]
 
     def _apps_with(self, session_id: str) -> list[str]:
         """Apps of which a session of this id is known."""

@@ -196,9 +196,9 @@ class PendingFactStore(_OnShards[KeptFact]):
         ids = sorted(pending_id for pending_id, _ in self._confidences())
         return (kept for pending_id in ids if (kept := self.get(pending_id)) is not None)
 
-    def weakest(self) -> str | None:
-        """The least sure one, of equals the oldest."""
-        return min(((sure, pending_id) for pending_id, sure in self._confidences()), default=(0.0, None))[1]
+    def weakest(self) -> str:
+        """The least sure one, of equals the oldest; there must be one."""
+        return min((sure, pending_id) for pending_id, sure in self._confidences())[1]
 
     def _confidences(self) -> Iterator[tuple[str, float]]:
         for number in range(BLOCKS):

@@ -216,17 +216,15 @@ class ProjectState(EntityState[ProjectHead]):
 
         Why one was refused may name anything, so it goes as well.
         """
-        known = self.results
+        known, kinds = self.results, (self.memories.get, self.pending.get, self.conversation)
+        there = {each.item_id for each in known if any(of(each.item_id) is not None for of in kinds)}
         kept = [
-            msgspec.structs.replace(each, item_id=each.item_id if self._is_there(each.item_id) else "", detail="")
+            msgspec.structs.replace(each, item_id=each.item_id if each.item_id in there else "", detail="")
             for each in known
         ]
         if kept != known:
             self.parts.put("r", encode(kept))
         return kept != known
-
-    def _is_there(self, name: str) -> bool:
-        return any(each(name) is not None for each in (self.memories.get, self.pending.get, self.conversation))
 
     def answer(self, result: DeedResult) -> None:
         """Remember an outcome; but where nothing is kept, nothing is remembered of a name that somebody asked for."""

@@ -235,7 +235,8 @@ class Work(EpisodeFold):
                 fields = same_fields(found, PendingFact)
                 fact = PendingFact(**fields, id=named, source=source, extracted_at=self.now)
                 self._keep_pending(fact, "created")
-                self._let_weakest_go()
+                while self._head.pending > self._policy.long_term.pending:
+                    self.drop_pending(self._state.pending.weakest(), "displaced")
             return ""
         if known.fact.source == source:
             return ""  # an answer that comes again is not said again
@@ -261,12 +262,6 @@ class Work(EpisodeFold):
         self._head.pending += self._state.pending.get(fact.id) is None
         kept = self._state.pending.put(fact)
         self.item(fact, kept.slot, cause)
-
-    def _let_weakest_go(self) -> None:
-        while self._head.pending > self._policy.long_term.pending:
-            weakest = self._state.pending.weakest()
-            assert weakest is not None, "they are counted"  # noqa: S101
-            self.drop_pending(weakest, "displaced")
 
     def put_back_pending(self, fact: PendingFact) -> bool:
         """Take a pending fact of an import; False where there is no room for another one."""
