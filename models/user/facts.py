@@ -155,22 +155,15 @@ class Facts:
         """
         write_part(self._parts, RETRACTED, [each for each in self._retracted() if not first <= each.at <= last])
         known = self.all()
-        gone = [
-            (c, k)
-            for c, k, f in known
-            if f.session_id == session_id or (first <= f.valid_from <= last and not f.written)
-        ]
-        for category, key in gone:
-            self._parts.drop(part_of(category, key))
         nothing = Fact("", 0.0, 0.0, False, at, at, session_id, -1, "")
-        changes = [FactChange(category, key, nothing, "erased") for category, key in gone]
-        shortened = [
-            (category, key, msgspec.structs.replace(fact, history=history))
-            for category, key, fact in known
-            if (category, key) not in gone
-            and len(history := tuple(past for past in fact.history if not first <= past.valid_from <= last))
-            < len(fact.history)
-        ]
+        changes, shortened = [], []
+        for category, key, fact in known:
+            history = tuple(past for past in fact.history if not first <= past.valid_from <= last)
+            if fact.session_id == session_id or (first <= fact.valid_from <= last and not fact.written):
+                self._parts.drop(part_of(category, key))
+                changes.append(FactChange(category, key, nothing, "erased"))
+            elif len(history) < len(fact.history):
+                shortened.append((category, key, msgspec.structs.replace(fact, history=history)))
         if sum(len(encode(fact)) for _, _, fact in shortened) > _ERASURE_BYTES:
             shortened = [(c, k, msgspec.structs.replace(fact, history=())) for c, k, fact in shortened]
         return changes + [self._put(category, key, fact, "erased") for category, key, fact in shortened]
