@@ -143,25 +143,6 @@ def canonical(content: str) -> str:
     return " ".join(filter(None, words)) or content.strip()
 
 
-def decay(
-    last_access: datetime, access_count: int, at: datetime, half_life: timedelta, *, boost: float, most: float
-) -> float:
-    """`min(1, 0.5^(age / half-life) + min(boost * accesses, most))` (project memory, Decay Function).
-
-    A negative age (a clock that went back) counts as none.
-
-    >>> from datetime import UTC
-    >>> noon, day = datetime(2026, 1, 1, 12, tzinfo=UTC), timedelta(days=1)
-    >>> at = noon + 60 * day
-    >>> [round(decay(noon, count, at, 30 * day, boost=0.1, most=0.5), 2) for count in (0, 1, 5, 50)]
-    [0.25, 0.35, 0.75, 0.75]
-    >>> decay(noon, 3, noon, 30 * day, boost=0.1, most=0.5)
-    1.0
-    """
-    age: float = max(at - last_access, timedelta()) / half_life
-    return min(1.0, float(0.5**age) + min(boost * access_count, most))
-
-
 def read_again(item: _Item, count: int, at: datetime) -> _Item:
     """A memory or an episode that readers retrieved so often, at last at a time."""
     last = max(item.last_accessed_at, at)
@@ -171,12 +152,18 @@ def read_again(item: _Item, count: int, at: datetime) -> _Item:
 def decay_at(
     item: events.ProjectMemory | events.ProjectEpisode, at: datetime, policy: LongTermPolicy | NarrativePolicy
 ) -> float:
-    """Decay factor of a memory or an episode at a time."""
-    return decay(
-        item.last_accessed_at,
-        item.access_count,
-        at,
-        policy.half_life,
-        boost=policy.access_boost,
-        most=policy.access_boost_most,
-    )
+    """Decay factor at a time, `min(1, 0.5^(age / half-life) + min(boost * accesses, most))` (project memory).
+
+    A negative age (a clock that went back) counts as none.
+
+    >>> from datetime import UTC
+    >>> from types import SimpleNamespace as Item
+    >>> noon, policy = datetime(2026, 1, 1, 12, tzinfo=UTC), LongTermPolicy()
+    >>> read = [Item(last_accessed_at=noon, access_count=count) for count in (0, 1, 5, 50)]
+    >>> [round(decay_at(item, noon + 2 * policy.half_life, policy), 2) for item in read]
+    [0.25, 0.35, 0.75, 0.75]
+    >>> decay_at(read[2], noon, policy)
+    1.0
+    """
+    age: float = max(at - item.last_accessed_at, timedelta()) / policy.half_life
+    return min(1.0, float(0.5**age) + min(policy.access_boost * item.access_count, policy.access_boost_most))

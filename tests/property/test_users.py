@@ -264,20 +264,10 @@ def test_what_was_said_last_counts_whoever_understands_it_first(
     assert shuffled.profile == in_order.profile
 
 
-_STEPS_OF_A_RUN = [
-    "say",
-    "say",
-    "say",
-    "learn",
-    "answer",
-    "edit",
-    "forget",
-    "repeat",
-    "learn",
-    "correct",
-    "delete",
-    "learn",
-]
+_STEPS_OF_A_RUN = (
+    *("say", "say", "say", "learn", "answer", "edit"),
+    *("forget", "repeat", "learn", "correct", "delete", "learn"),
+)
 
 
 def test_the_steps_reach_everything() -> None:
