@@ -74,7 +74,7 @@ _session_of = lru_cache(maxsize=4_096)(events.SessionName.of_key)
 def turn_of_key(key: str) -> tuple[events.SessionName, int]:
     """Session and number that a turn's key was made of.
 
-    >>> turn_of_key(turn_key(SessionName("web", "a_1"), 2))
+    >>> turn_of_key(turn_key(events.SessionName("web", "a_1"), 2))
     (SessionName(app_id='web', session_id='a_1'), 2)
     """
     session, _, turn = key.rpartition("_")
