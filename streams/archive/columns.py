@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -144,6 +144,7 @@ def field_column(name: str, field: inspect.Field, meaning: Meaning) -> Column:
     return Column(name, kept, read, meaning)
 
 
+@cache
 def fields_of(event: type[Struct]) -> tuple[inspect.Field, ...]:
     """The fields of a kind of event."""
     kind = inspect.type_info(event)

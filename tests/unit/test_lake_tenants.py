@@ -101,11 +101,19 @@ def shown(writer: LakeWriter, app_id: str) -> dict[str, list[Any]]:
     }
 
 
+@pytest.fixture(scope="module")
+def theirs(landed: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """What is shown of their app before anything is erased."""
+    with closing(copied(landed, tmp_path_factory.mktemp("theirs"))) as writer:
+        return shown(writer, THEIRS)
+
+
 @pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS.keys())
-def test_an_erasure_takes_no_row_of_another_app(landed: Path, tmp_path: Path, subject: ErasureSubject) -> None:
+def test_an_erasure_takes_no_row_of_another_app(
+    landed: Path, theirs: dict[str, list[Any]], tmp_path: Path, subject: ErasureSubject
+) -> None:
     """Of all kinds, with every id alike: by the rule, by the archive's SQL, and when it is done."""
     writer = copied(landed, tmp_path)
-    theirs = shown(writer, THEIRS)
     rows, found = sum(len(each) for each in theirs.values()), rows_of(writer, subject)
 
     assert rows > len(VIEW_NAMES)
