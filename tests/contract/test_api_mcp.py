@@ -43,6 +43,15 @@ TOOLS = [
     "forget",
 ]
 READING = {*TOOLS[:5], "get_session_history", "get_session_summary", "get_session_app"}
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("list_facts", {"user_id": "u", "app_id": "b"}, "does not read the app"),
+    ("list_facts", {}, "user_id"),
+    ("get_context", {"user_id": "u", "query": ""}, "query"),
+    ("search_memory", {"user_id": "u", "query": "x", "top_k": 0}, "top_k"),
+    ("search_memory", {"user_id": "u", "query": "x", "private text": 1}, "it knows query, user_id, app_id, top_k"),
+    ("drop_everything", {}, "no such tool"),
+]
+"""Tools, arguments that they refuse, and a part of what is said."""
 MODES = ["auto", "legacy"]
 """The protocol of 2026 without a handshake, and those before it."""
 
@@ -56,13 +65,19 @@ async def _filled(settings: HttpSettings | None) -> Served:
     return made
 
 
-@pytest.fixture(params=["http", "stdio"])
-async def asking(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
-    """How to reach the tools of app `a`: a function that gives a connected client."""
+@pytest.fixture
+async def port() -> AsyncIterator[int]:
+    """Where the tools of the apps `a` and `b` are served over HTTP."""
     made = await _filled(settings_of("a", "b"))
     async with serve(made.app) as port:
-        yield _over_http(port, "a") if request.param == "http" else _over_stdio(port)
+        yield port
     await made.close()
+
+
+@pytest.fixture
+def asking(port: int) -> Any:
+    """How to reach the tools of app `a`: a function that gives a connected client."""
+    return _over_http(port, "a")
 
 
 def _over_http(port: int, app: str) -> Any:
@@ -114,6 +129,25 @@ async def test_the_tools_are_listed_with_what_they_take_and_give(asking: Any, mo
         assert tool.output_schema
 
 
+@pytest.mark.parametrize("mode", MODES)
+async def test_over_standard_input_and_output_all_is_as_over_http(port: int, mode: str) -> None:
+    """Lists, answers and what refusals are about."""
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("list_facts", {"user_id": "u", "category": "identity"}),
+        ("search_memory", {"user_id": "u", "query": "long vector databases"}),
+        ("get_context", {"user_id": "u", "query": "databases?", "token_budget": 100}),
+    ]
+    told = []
+    for connected in (_over_http(port, "a"), _over_stdio(port)):
+        async with connected(mode) as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools if tool.name != "add_turns"}
+            answers = [text_of(await client.call_tool(*call)) for call in calls]
+            refused = [(await client.call_tool(tool, wrong), about) for tool, wrong, about in WRONG]
+        told.append((tools, answers, [(result.is_error, about in text_of(result)) for result, about in refused]))
+
+    assert told[0] == told[1]
+
+
 async def test_the_tools_answer_for_models_and_programs(asking: Any) -> None:
     """The name from facts, what was discussed from the right episode, and turns cut to a length."""
     async with asking() as client:
@@ -131,19 +165,11 @@ async def test_the_tools_answer_for_models_and_programs(asking: Any) -> None:
 
 async def test_what_is_wrong_is_told_to_the_model(asking: Any) -> None:
     """As a tool's failure, which it can mend, without what it had sent; another tenant's app among them."""
-    wrong: list[tuple[str, dict[str, Any], str]] = [
-        ("list_facts", {"user_id": "u", "app_id": "b"}, "does not read the app"),
-        ("list_facts", {}, "user_id"),
-        ("get_context", {"user_id": "u", "query": ""}, "query"),
-        ("search_memory", {"user_id": "u", "query": "x", "top_k": 0}, "top_k"),
-        ("search_memory", {"user_id": "u", "query": "x", "private text": 1}, "it knows query, user_id, app_id, top_k"),
-        ("drop_everything", {}, "no such tool"),
-    ]
     async with asking() as client:
-        results = [await client.call_tool(tool, arguments) for tool, arguments, _ in wrong]
+        results = [await client.call_tool(tool, arguments) for tool, arguments, _ in WRONG]
 
-    assert [told for *_, told in wrong] == [
-        told if told in text_of(result) else text_of(result) for result, (*_, told) in zip(results, wrong, strict=True)
+    assert [told for *_, told in WRONG] == [
+        told if told in text_of(result) else text_of(result) for result, (*_, told) in zip(results, WRONG, strict=True)
     ]
     assert all(result.is_error for result in results)
     assert [result for result in results if "private" in text_of(result)] == []

@@ -29,7 +29,7 @@ from tests.support.subjects import of_session, sessions
 
 CANARY = "canaryfeathers"
 _TURNS = TopicPartition(TURNS.full_name(PREFIX), 0)
-_ROUNDS, _ROUNDS_HERE = 3, 8
+_ROUNDS = [pytest.param(3, id="few"), pytest.param(16, marks=pytest.mark.slow, id="many")]
 """Landings beside a reader. With scans of the catalog on connections of their own most runs of 16 find a wrong read."""
 
 
@@ -144,8 +144,9 @@ def test_nothing_goes_before_its_time(writer: LakeWriter) -> None:
     assert (kept.deleted_files, gone.deleted_files >= FILES_TO_MERGE) == (0, True)
 
 
+@pytest.mark.parametrize("rounds", _ROUNDS)
 def test_readers_do_not_notice_landings_and_merges(
-    writer: LakeWriter, here: Place, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    writer: LakeWriter, here: Place, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever moment a reader asks: rows and offsets of one moment, twice the same."""
     monkeypatch.setattr(duckdb, "connect", made_archive.connected)  # only threads of one engine can disagree
@@ -174,7 +175,7 @@ def test_readers_do_not_notice_landings_and_merges(
 
     thread = threading.Thread(target=read)
     thread.start()
-    for n in range(_ROUNDS_HERE if "sqlite" in request.node.name else _ROUNDS):
+    for n in range(rounds):
         land(writer, range(3 * n, 3 * n + 3))
         maintain(writer, now=NOW, keep_replaced=timedelta(hours=1), everything=True)
     done.set()
