@@ -30,7 +30,12 @@ class ConfigurationError(TurntideError):
 
 
 class _ReasonedError(TurntideError):
-    """An error with a reason, a constant snake_case word that is safe as a metric label, and what exactly is wrong."""
+    """An error with a reason.
+
+    Attributes:
+        reason: Constant snake_case word, safe as a metric label.
+        detail: What exactly is wrong.
+    """
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")

@@ -47,7 +47,14 @@ def may_begin(energy: Energy | None, now: datetime, policy: EnergyPolicy) -> boo
 
 
 def cost_units(work: Work, tokens: int, elapsed: timedelta, policy: EnergyPolicy) -> float:
-    """Cost of a piece of work: its least, beyond it what it took, up to its most."""
+    """Cost of a piece of work: its least, beyond it what it took, up to its most.
+
+    Args:
+        work: Of which kind.
+        tokens: Read and written.
+        elapsed: How long it took; nothing for what a fold does itself, which has no clock.
+        policy: Prices.
+    """
     if work == "creation":
         least, most = policy.creation_least_units, policy.creation_most_units
     else:

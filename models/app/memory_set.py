@@ -24,7 +24,12 @@ _KINDS = frozenset(kind.value for kind in NotableKind)
 
 
 class MemorySet(Emission[events.SpaceOutput]):
-    """The memories of a space while one event is folded, and what is told of them."""
+    """The memories of a space while one event is folded, and what is told of them.
+
+    Attributes:
+        now: The broker's time of the event's record.
+        owner: App and user whose space it is; an app's own names no user.
+    """
 
     def __init__(
         self,

@@ -151,7 +151,12 @@ _CANDIDATE = "c"
 
 
 class SpaceState(EntityState[SpaceHead]):
-    """Working copy of one space. The partition gives all the same budget of energy, `shared`."""
+    """Working copy of one space. `models.app.fold.fold` consumes it.
+
+    Attributes:
+        memories: Slot → memory; read only, `put` and `drop` change it.
+        shared: The budget of all spaces; the partition gives them the same one.
+    """
 
     layout = LAYOUT
     head_type = SpaceHead

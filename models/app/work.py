@@ -228,7 +228,14 @@ class Worker(MemorySet):
         return None if slot is None else self._state.memories[slot]
 
     def _keep(self, ended: ConversationEnded, draft: Draft, made_by: str, *, whole: bool) -> None:
-        """A draft becomes a memory: a new one, or that of the conversation before it went on is made anew."""
+        """A draft becomes a memory: a new one, or that of the conversation before it went on is made anew.
+
+        Args:
+            ended: What it was made of.
+            draft: The memory.
+            made_by: Who made it.
+            whole: Whether the draft tells of the conversation before it went on, too.
+        """
         slot = self._made_of(ended.session_id)
         head = self._state.head
         if slot is None:

@@ -34,7 +34,13 @@ def is_of_use(sentence: str) -> float:
 
 
 def worth(memory: MemoryToKeep, now: datetime, policy: AppPolicy) -> float:
-    """0-1: a memory's importance, less with its age."""
+    """0-1: a memory's importance, less with its age.
+
+    Args:
+        memory: What changed later than now is as if it changed now.
+        now: Time of the decision.
+        policy: Half-lives, and what is left of what is over.
+    """
     sentences = sentences_of(memory.content)
     changed = memory.updated_at.astimezone(UTC)
     uses = {each: is_of_use(each) for each in sentences}

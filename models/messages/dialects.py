@@ -26,6 +26,10 @@ _DEEPEST = 16
 def messages_in(found: Any, role: str) -> Iterator[ChatMessage]:
     """Messages of an attribute or an event, in their order.
 
+    Args:
+        found: JSON as text or decoded: a text, a message, or a list of them.
+        role: Of what does not say who speaks.
+
     >>> list(messages_in('[{"role": "human", "parts": [{"type": "text", "content": "Hi"}]}]', "user"))[0].role
     'user'
     """

@@ -25,7 +25,17 @@ from models.wire.arrival import Command
 
 
 class EntityProgress:
-    """Follows the entities of one kind of a partition from write to write."""
+    """Follows the entities of one kind of a partition from write to write.
+
+    Args:
+        kind: Name of the kind: keys of its entities begin with it.
+        state: What says how a head is read, and what it amounts to.
+        entities: The partition's state.
+        policy: When something is due.
+
+    Attributes:
+        totals: Gauge → sum over all entities.
+    """
 
     def __init__(self, kind: str, state: type[EntityState[Any]], entities: Mapping[str, Parts], policy: Policy) -> None:
         self.totals = dict.fromkeys(state.gauges, 0)
@@ -76,7 +86,14 @@ _ENERGY: Final = "energy"
 class MemoryPartitionFold(LogFold[Command]):
     """Folds commands of one partition, each into the entity that its key names.
 
-    `progress` has what the entities of each kind amount to. `seconds` only measures how long spaces take.
+    Args:
+        entities: Live view of the partition's state: entity → part → bytes.
+        policy: The rules.
+        seconds: A clock to measure with how long spaces take; what is folded does not depend on it.
+
+    Attributes:
+        progress: Kind of entity → what its entities amount to, and in which of them something is due.
+        shared: The budget of energy of all spaces together.
     """
 
     def __init__(self, entities: Mapping[str, Parts], policy: Policy, *, seconds: Callable[[], float] = float) -> None:

@@ -19,7 +19,11 @@ _MOST = 2**52
 
 
 class FirstNumbers:
-    """First numbers by group."""
+    """First numbers by group.
+
+    Args:
+        stored: Part → bytes of the partition's own state.
+    """
 
     def __init__(self, stored: Mapping[str, bytes]) -> None:
         data = stored.get(PART)

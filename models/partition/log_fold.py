@@ -55,7 +55,12 @@ class Placed(Protocol):
 
 
 class LogFold(ABC, Generic[_Arrival]):
-    """Folds the arrivals of one partition over its state; what a partition of any log does."""
+    """Folds the arrivals of one partition over its state; what a partition of any log does.
+
+    Args:
+        entities: Live view of the partition's state, which the caller updates with each result.
+        policy: The rules.
+    """
 
     def __init__(self, entities: Mapping[str, Parts], policy: Policy) -> None:
         self._entities = entities

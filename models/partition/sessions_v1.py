@@ -36,7 +36,13 @@ def unbound(entities: Mapping[str, Parts]) -> list[str]:
 
 
 def bound(entities: Mapping[str, Parts], names: list[str], apps: Mapping[str, str]) -> Changes:
-    """Changes that bring sessions to their keys by app and id."""
+    """Changes that bring sessions to their keys by app and id.
+
+    Args:
+        entities: State of one partition.
+        names: Sessions as `unbound` gives them.
+        apps: Session id → app of its last profile.
+    """
     changes: Changes = {}
     for name in names:
         parts = entities[name]

@@ -62,7 +62,12 @@ _BESIDE: dict[type, frozenset[str]] = {
 
 
 def written(project: saved.SavedProject, project_id: str) -> dict[str, str]:
-    """The four files, by name; equal projects give equal texts."""
+    """The four files, by name; equal projects give equal texts.
+
+    Args:
+        project: What is to be kept.
+        project_id: Its name, for readers: an import may give it another.
+    """
     waiting: dict[str, list[dict[str, Any]]] = {each.id: [] for each in project.conversations}
     for fact in project.pending:
         place = fact.source.conversation_id if fact.source.conversation_id in waiting else ""
@@ -94,6 +99,9 @@ def written(project: saved.SavedProject, project_id: str) -> dict[str, str]:
 
 def read(files: Mapping[str, str]) -> saved.SavedProject:
     """The project that files have.
+
+    Args:
+        files: Texts by name; a file that is missing has nothing in it.
 
     Raises:
         ProjectFileError: One is damaged, newer, or contradicts itself; the message says which, where and what to do.

@@ -57,7 +57,18 @@ def fold_step(
 
     Most are done with one step. Erasures and accesses may take more: the next one begins with the same event and the
     state as it is then, so a step can be stored before the next, and a crash between them is made up for by the event
-    that comes again. Gives what is to be emitted, at last how far the project is, and whether the event is done.
+    that comes again.
+
+    Args:
+        state: The project, possibly a new one; changed in place.
+        event: What happened.
+        position: The record of `commands.v1` that carried it.
+        now: The broker's time of that record.
+        policy: The rules.
+
+    Returns:
+        What is to be emitted, in order: at last, if anything changed, how far the project is. And whether the event
+        is done.
     """
     if isinstance(event, events.ProjectErased):
         return [], not state.known or state.erase_step()
@@ -75,7 +86,12 @@ FOLDING: Final = Folding(
 
 
 class FoldedProject:
-    """One project without a log, folded in this process; its view is up to date after each event."""
+    """One project without a log, folded in this process; its view is up to date after each event.
+
+    Attributes:
+        view: What readers ask; another one from when the project is erased.
+        offset: Of the last event.
+    """
 
     def __init__(self, app_id: str, project_id: str, policy: Policy) -> None:
         self.view = ProjectView(app_id, project_id, policy.projects)

@@ -193,13 +193,24 @@ class Intervals(Edges):
         return self.put(later, "created")
 
     def settle_group(self, memory_id: str, group: Sequence[StoredMemory]) -> None:
-        """Bring a memory and its group, as it was before the memory was listed, to their ends."""
+        """Bring a memory and its group to their ends.
+
+        Args:
+            memory_id: The memory.
+            group: As it was before the memory was listed: the list may have lost its oldest by that.
+        """
         kept = self.get(memory_id)
         members = sorted([*group, kept] if kept is not None else group, key=by_begin)
         self.settle(members, members)
 
     def settle(self, targets: Iterable[StoredMemory], group: Sequence[StoredMemory], *, by_hand: bool = False) -> None:
-        """Bring memories to their ends by a group in order of time, and by hand if that changed."""
+        """Bring memories to their ends.
+
+        Args:
+            targets: These.
+            group: What may supersede them, by time.
+            by_hand: What supersedes them by hand has changed.
+        """
         for each in targets:
             kept = self.get(each.memory.id)
             if kept is not None:

@@ -40,7 +40,15 @@ Emit = Callable[[StoredMemory, events.ItemCause, bool], None]
 
 
 class MemoryChanges:
-    """Memories that are being changed; what changed is told at the end of an operation, each memory once."""
+    """Memories that are being changed; what changed is told at the end of an operation, each memory once.
+
+    Args:
+        memories: The project's.
+        emit: Hears of what changed or went.
+        key: The project's.
+        policy: Gains, half-life and bounds.
+        now: Broker time of the record: from then on it is known.
+    """
 
     def __init__(self, memories: ShardedMemories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
         self.memories = memories

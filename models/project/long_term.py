@@ -253,7 +253,13 @@ class LongTerm(Edits, Forgetting):
     def _make_room(self, memory_id: str, group: list[StoredMemory], more: int = 1) -> list[StoredMemory]:
         """Where there is none, the weakest goes of the first shard that has any, beginning with the new one's.
 
-        Gives those of the group that are left; `more` come yet.
+        Args:
+            memory_id: The new one's.
+            group: Memories that may be among those that go.
+            more: So many come yet.
+
+        Returns:
+            Those of the group that are left.
         """
         first = shard_of(memory_id.rpartition("-")[2])
         for shard in range(first, first + SHARDS):

@@ -49,6 +49,12 @@ def take(episodes: Sequence[ProjectEpisode], new: ProjectEpisode, now: datetime,
 
     The weakest has the lowest significance × decay, of equals it is the oldest. One of the same id is the same episode,
     told again.
+
+    Args:
+        episodes: Kept ones, in any order; not changed.
+        new: The episode.
+        now: For the decay.
+        policy: Its rules.
     """
     kept = list(episodes)
     grown = new

@@ -31,6 +31,9 @@ class ProjectEmission(entity.Emission[events.ProjectOutput]):
 
     An item that changes more than once with one event is told once, with the cause that was first; that it went is
     told in its place, before what comes next into its slot.
+
+    Attributes:
+        now: The broker's time of the event's record.
     """
 
     def __init__(

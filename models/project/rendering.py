@@ -21,7 +21,13 @@ _NO_ACCESS = "chunk"
 
 
 class ContextRequest(Struct, frozen=True, kw_only=True):
-    """Request for a context."""
+    """Request for a context.
+
+    Attributes:
+        conversation_id: Whose messages and chunks; None: no such.
+        recent: Its messages at hand, in order.
+        system_prompt: Comes first.
+    """
 
     conversation_id: str | None
     recent: list[ContextMessage]

@@ -167,12 +167,21 @@ def require_sound(project: SavedProject) -> None:
 
 
 def refuse(where: str, what: str) -> NoReturn:
-    """Say what is wrong, where, and what to do."""
+    """Say what is wrong, where, and what to do.
+
+    Raises:
+        ProjectFileError: Always.
+    """
     raise ProjectFileError(f"{where} {what}. Correct it there, or take another copy; nothing was imported.")
 
 
 def losses(given: SavedProject, kept: SavedProject) -> list[str]:
-    """Count the items of each kind, messages among them, of what was read that are cut or missing in what is kept."""
+    """Count the items of each kind that are cut or missing; messages at hand are one kind.
+
+    Args:
+        given: As it was read.
+        kept: As it would be written.
+    """
     known = {memory.id for memory in given.memories}
     found: dict[str, int] = {}
     for name in _FILE_OF:

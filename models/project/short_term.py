@@ -211,7 +211,11 @@ _WATCH = "w"
 
 
 class ConversationState:
-    """Working copy of one conversation."""
+    """Working copy of one conversation.
+
+    Attributes:
+        head: What is known of it; `save` writes it.
+    """
 
     def __init__(self, parts: Parts, head: ConversationHead) -> None:
         self._parts = parts

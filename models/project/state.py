@@ -140,7 +140,13 @@ class KeptEpisode(Struct, frozen=True, array_like=True):
 
 
 class ProjectState(EntityState[ProjectHead]):
-    """Working copy of one project. `models.project.fold.fold` consumes it."""
+    """Working copy of one project. `models.project.fold.fold` consumes it.
+
+    Attributes:
+        memories: Long-term memories.
+        pending: Pending facts.
+        slots: Places of items.
+    """
 
     layout = LAYOUT
     head_type = ProjectHead
@@ -215,6 +221,9 @@ class ProjectState(EntityState[ProjectHead]):
         """Outcomes no longer name what is not there, as it may be erased; whoever waits for one still finds it.
 
         Why one was refused may name anything, so it goes as well.
+
+        Returns:
+            Whether that changed any.
         """
         known, kinds = self.results, (self.memories.get, self.pending.get, self.conversation)
         there = {each.item_id for each in known if any(of(each.item_id) is not None for of in kinds)}

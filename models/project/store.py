@@ -76,7 +76,12 @@ class Store:
         )
 
     def erase(self, digests: list[str], most_bytes: int) -> bool:
-        """Delete everything, the root's head last; False if that takes more than so many bytes of the changelog."""
+        """Delete everything, the root's head last; False if that takes more than so many bytes of the changelog.
+
+        Args:
+            digests: Of its conversations.
+            most_bytes: The rest is for the next time.
+        """
         entities = [
             *(_shard(number) for number in range(SHARDS)),
             *(_conversation(digest) for digest in digests),
@@ -96,8 +101,11 @@ class Store:
 class Slots:
     """Places of items on the compacted topic, by kind: a freed one is taken first, so the topic stays small.
 
-    Free ones are a stack in blocks, of which only the last is written. The head counts, by kind, places that
-    were ever taken, and how many of them are free.
+    Free ones are a stack in blocks, of which only the last is written.
+
+    Args:
+        root: Parts of the project.
+        counts: Kind → places that were ever taken, and how many of them are free; kept in the head.
     """
 
     def __init__(self, root: Parts, counts: dict[str, tuple[int, int]]) -> None:

@@ -84,14 +84,22 @@ class StateLayout(Struct, frozen=True):
     log: str = "commands"
 
     def read(self, part: str, data: bytes, decode: Callable[[bytes], _Part]) -> _Part:
-        """A part of the state; `RecoveryFailed` if it is damaged."""
+        """A part of the state.
+
+        Raises:
+            RecoveryFailed: It is damaged.
+        """
         try:
             return decode(data)
         except msgspec.MsgspecError as error:
             raise self._refusal(f"part {part} is unreadable ({error})") from error
 
     def part(self, parts: Parts, name: str, kind: type[_Part]) -> _Part | None:
-        """A part of an entity as its type, None if it is not there; `RecoveryFailed` if it is damaged."""
+        """A part of an entity as its type, None if it is not there.
+
+        Raises:
+            RecoveryFailed: It is damaged.
+        """
         data = parts.get(name)
         return None if data is None else self.read(name, data, decoder(kind))  # type: ignore[arg-type] # hashable
 
@@ -115,7 +123,22 @@ class StateLayout(Struct, frozen=True):
 
 
 class EntityState(Generic[_Head]):
-    """Working copy of one entity, between a read of the store and the next write. Its kind's fold changes it."""
+    """Working copy of one entity, between a read of the store and the next write. Its kind's fold changes it.
+
+    Args:
+        key: The entity's key.
+        read: Reads an entity of the partition's state; nothing stored is ever changed.
+        policy: The rules.
+
+    Attributes:
+        head: Counters.
+        parts: Everything else.
+        head_bytes: Size of the head as it was stored.
+        spent: Units of energy that work cost since it was read, by kind of work.
+
+    Raises:
+        RecoveryFailed: The head is missing, damaged or of another state version.
+    """
 
     layout: ClassVar[StateLayout]
     gauges: ClassVar[tuple[str, ...]] = ()
@@ -240,7 +263,13 @@ def digest_of(name: str) -> str:
 
 
 class Emission(Generic[_Output]):
-    """What one event makes an entity emit, in order, with deterministic ids."""
+    """What one event makes an entity emit, in order, with deterministic ids.
+
+    Attributes:
+        outputs: What was emitted so far.
+        timestamp: The event's time.
+        first_ordinal: Number of the first output of a kind, of which its id is made.
+    """
 
     first_ordinal = 0
 

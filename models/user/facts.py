@@ -74,7 +74,11 @@ class Facts:
     def take(
         self, facts: Iterable[ExtractedFact], retractions: Iterable[Retraction], said: FactProvenance
     ) -> list[FactChange]:
-        """Take what one message says: what it takes back first, then what it says instead."""
+        """Take what one message says: what it takes back first, then what it says instead.
+
+        Returns:
+            What changed, in that order.
+        """
         found = _surest(facts, self._policy)
         changes = [change for retraction in retractions for change in self._retract(retraction, found, said)]
         changes += [change for extracted in found if (change := self._store(extracted, said)) is not None]
@@ -149,9 +153,18 @@ class Facts:
     def erase(self, session_id: str, first: datetime, last: datetime, *, at: datetime) -> list[FactChange]:
         """Let go of what a session said, and of what it took back.
 
-        A past value does not say which session it is from: it goes if it became valid in the time of the session's
-        turns, `first` to `last`. So does a fact that another session confirmed or ended: who said it first is known by
-        that time alone. One that was written by hand is no session's.
+        A past value does not say which session it is from: it goes if it became valid in the session's time. So does
+        a fact that another session confirmed or ended: who said it first is known by that time alone. One that was
+        written by hand is no session's.
+
+        Args:
+            session_id: The session.
+            first: Event time of its first turn.
+            last: Event time of its last.
+            at: Of the erasure.
+
+        Returns:
+            What changed; a fact that is gone has neither value nor past.
         """
         write_part(self._parts, RETRACTED, [each for each in self._retracted() if not first <= each.at <= last])
         known = self.all()

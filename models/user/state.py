@@ -177,7 +177,12 @@ _decode_place, _decode_turn = decoder(TurnPlace), decoder(UserTurn)
 
 
 class UserState(EntityState[UserHead]):
-    """Working copy of one user. `models.user.fold.fold` consumes it."""
+    """Working copy of one user. `models.user.fold.fold` consumes it.
+
+    Attributes:
+        facts: The upper tier.
+        topics: What the user's sessions were about.
+    """
 
     layout = LAYOUT
     head_type = UserHead

@@ -78,7 +78,11 @@ def _reader_of(value: bytes) -> Callable[[bytes], events.InputEvent] | None:
 
 
 def _decode(value: bytes) -> events.InputEvent:
-    """A turn is the common case: one decode. Only what is no turn is looked at again; else `InvalidRecord`."""
+    """A turn is the common case: one decode. Only what is no turn is looked at again.
+
+    Raises:
+        InvalidRecord: `not_json` or `invalid_field`.
+    """
     try:
         return _turn.decode(value)
     except UNDECODABLE as error:
@@ -108,6 +112,12 @@ def decode_input(
     value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakePolicy
 ) -> events.InputEvent:
     """Decode and check one record of `turns.v1`.
+
+    Args:
+        value: Raw record value.
+        key: Raw record key.
+        appended_at: The broker's time of the record, the yardstick for future-dated events.
+        intake: Limits.
 
     Raises:
         InvalidRecord: The record goes to the dead letters; its message holds no text of the record.
@@ -261,7 +271,14 @@ def plain_turns(
     appended_ms: Sequence[int],
     intake: IntakePolicy,
 ) -> list[Turn | None]:
-    """The turns among records (appended: ms since 1970); None for each that `decode_input` must look at."""
+    """The turns among some records, None for each record that `decode_input` must look at.
+
+    Args:
+        values: Raw record values.
+        keys: Raw record keys.
+        appended_ms: The broker's times of the records, milliseconds since 1970.
+        intake: Limits.
+    """
     found: list[Turn | None] = []
     for value in values:
         try:

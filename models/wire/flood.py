@@ -29,7 +29,8 @@ class FloodGauge:
     def refuse(self, offset: int) -> bool:
         """Take in a refused record; True: its letter leaves out the bytes.
 
-        An offset that is not above the last one begins a reading anew from there.
+        Args:
+            offset: Its own; one that is not above the last one begins a reading anew from there.
         """
         refused = self._refused
         while refused and refused[-1] >= offset:
