@@ -47,10 +47,6 @@ class PromptTurn(Protocol):
         """What is said."""
         ...
 
-
-class FoundPromptTurn(PromptTurn, Protocol):
-    """A turn that was found, with when it was said."""
-
     @property
     def session_id(self) -> str:
         """In which conversation."""
@@ -124,7 +120,7 @@ def fit_prompt(
     *,
     token_budget: int,
     preface: str = "",
-    found: Sequence[FoundPromptTurn] = (),
+    found: Sequence[PromptTurn] = (),
     found_chars: int = SUMMARY_CHARS,
 ) -> Fitted:
     """As much of the prompt as the budget allows.
@@ -178,7 +174,7 @@ def _said_line(role: str, content: str) -> str:
     return f"{role}: {content}"
 
 
-def _found_line(turn: FoundPromptTurn, most_chars: int) -> str:
+def _found_line(turn: PromptTurn, most_chars: int) -> str:
     """One line, whatever it holds: what was said must not look like another turn, or like a heading."""
     said = " ".join(turn.content.split())
     cut = said if len(said) <= most_chars else said[: most_chars - 1] + _ELLIPSIS

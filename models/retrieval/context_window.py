@@ -24,10 +24,10 @@ from typing import Final, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from models.errors import BudgetTooSmall
 from models.events.project_items import ConversationChunk, ProjectEpisode, ProjectMemory
 from models.policy.project import ContextPolicy
 from models.retrieval.relevance import RetrievalQuery, RetrievedItem
-from models.retrieval.token_budget import TokenBudget, budget_of
 
 TokenCounter = Callable[[str], int]
 """Tokens of a text; `models.text.words.estimate_tokens` by default."""
@@ -35,16 +35,38 @@ SectionName = Literal["system", "memories", "chunks", "recent"]
 SYSTEM_PRIORITY: Final = 1.0
 RECENT_PRIORITY: Final = 0.9
 CHUNK_PRIORITY: Final = 0.5
-_HEADINGS: Final[Mapping[SectionName, str]] = {
-    "memories": "## Project memory",
-    "chunks": "## Earlier in the conversation",
-    "recent": "## Conversation",
+_SECTIONS: Final[Mapping[SectionName, tuple[str, str]]] = {
+    "memories": ("## Project memory", "memories"),
+    "chunks": ("## Earlier in the conversation", "chunk summaries"),
+    "recent": ("## Conversation", "recent messages"),
 }
-_LEFT_OUT: Final[Mapping[SectionName, str]] = {
-    "memories": "memories",
-    "chunks": "chunk summaries",
-    "recent": "recent messages",
-}
+"""Heading of each, and what is in it."""
+
+
+_PARTS: Final = 10_000
+"""Shares are reckoned in whole parts: a rounded product could give a larger budget less."""
+
+
+class TokenBudget(Struct, frozen=True, kw_only=True, gc=False):
+    """Tokens of a context window (project memory, Token Budget Management).
+
+    Attributes:
+        total: Of the window.
+        system_prompt: Reserved for the system prompt, or its length if that is more.
+        working_memory: Reserved for the current turn, which the caller adds.
+        retrieved_context: Share of memories in what is available.
+        recent_messages: Share of recent messages.
+        used: By the items of the context, the system prompt among them.
+        available: For everything but the two reserves.
+    """
+
+    total: int
+    system_prompt: int
+    working_memory: int
+    retrieved_context: int
+    recent_messages: int
+    used: int
+    available: int
 
 
 class ContextMessage(Struct, frozen=True, kw_only=True, gc=False):
@@ -128,7 +150,7 @@ def build_context(inputs: ContextInputs, policy: ContextPolicy, tokens: TokenCou
     prompt = inputs.system_prompt.strip()
     system = _items("system", [("", prompt)] if prompt else [], [SYSTEM_PRIORITY], tokens)
     system_tokens = sum(item.tokens for item in system)
-    budget = budget_of(policy, system_tokens)
+    budget = _budget_of(policy, system_tokens)
     recent, memories, chunks = _allocated(inputs, budget, tokens)
     shown = [*system, *memories.kept, *reversed(chunks.kept), *reversed(recent.kept)]
     used = system_tokens + recent.tokens + memories.tokens + chunks.tokens
@@ -143,6 +165,43 @@ def build_context(inputs: ContextInputs, policy: ContextPolicy, tokens: TokenCou
         warnings=warnings,
         total_tokens=used,
     )
+
+
+def _budget_of(policy: ContextPolicy, system_tokens: int = 0) -> TokenBudget:
+    """How a window is divided, with nothing in it yet.
+
+    Raises:
+        BudgetTooSmall: The total does not hold the system prompt and the reserve of the current turn.
+    """
+    reserved = max(policy.system_tokens, system_tokens)
+    available = policy.total_tokens - reserved - policy.working_tokens
+    if available < 0:
+        raise BudgetTooSmall(
+            f"{policy.total_tokens} tokens do not hold a system prompt of {system_tokens} and the "
+            f"{policy.working_tokens} reserved for the current turn: shorten the prompt or raise the budget"
+        )
+    recent = available * round(policy.recent_share * _PARTS) // _PARTS
+    return TokenBudget(
+        total=policy.total_tokens,
+        system_prompt=reserved,
+        working_memory=policy.working_tokens,
+        retrieved_context=available - recent,
+        recent_messages=recent,
+        used=0,
+        available=available,
+    )
+
+
+def scaled_to(policy: ContextPolicy, total_tokens: int) -> ContextPolicy:
+    """The same policy for a window of another size: reserves keep their share of it, rounded down together.
+
+    >>> scaled = scaled_to(ContextPolicy(), 4_000)
+    >>> scaled.total_tokens, scaled.system_tokens, scaled.working_tokens
+    (4000, 62, 250)
+    """
+    reserved = total_tokens * (policy.system_tokens + policy.working_tokens) // policy.total_tokens
+    working = total_tokens * policy.working_tokens // policy.total_tokens
+    return replace(policy, total_tokens=total_tokens, system_tokens=reserved - working, working_tokens=working)
 
 
 def query_of(text: str, recent: Sequence[ContextMessage], policy: ContextPolicy) -> RetrievalQuery:
@@ -200,7 +259,7 @@ def _falling(first: float, beyond: float, count: int) -> list[float]:
 
 def _heading(section: SectionName) -> str:
     """What stands before a section's first line, with the empty line before it."""
-    return f"\n{_HEADINGS[section]}\n" if section in _HEADINGS else ""
+    return f"\n{_SECTIONS[section][0]}\n" if section in _SECTIONS else ""
 
 
 def _memory_line(found: RetrievedItem) -> str:
@@ -238,4 +297,4 @@ def _missing(section: _Section) -> str:
     name = left[0].section
     what = "turns" if name == "recent" else "ids"
     named = ", ".join(item.id for item in left)
-    return f"{len(left)} of {len(section.items)} {_LEFT_OUT[name]} did not fit, {what} {named}"
+    return f"{len(left)} of {len(section.items)} {_SECTIONS[name][1]} did not fit, {what} {named}"

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import cache
 from itertools import chain
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -167,7 +167,7 @@ def _english_terms(word: str) -> list[str]:
     if _WITHOUT_SPACES.search(word):
         return _pairs(word)
     bare = word.removesuffix("'s").replace("'", "")[:_LONGEST_TERM]
-    return [_stem(ENGLISH, bare) if bare.isascii() else bare] if bare else []
+    return [_stem(ENGLISH)(bare) if bare.isascii() else bare] if bare else []
 
 
 def _terms_in(language: str, word: str) -> list[str]:
@@ -178,7 +178,7 @@ def _terms_in(language: str, word: str) -> list[str]:
     if _WITHOUT_SPACES.search(bare):
         return _pairs(bare)
     # People leave accents out, and stems of one word differ in them.
-    parted = unicodedata.normalize("NFD", _stem(language, bare[:_LONGEST_TERM]))
+    parted = unicodedata.normalize("NFD", _stem(language)(bare[:_LONGEST_TERM]))
     return [unicodedata.normalize("NFC", parted.translate(_ACCENTS))]
 
 
@@ -187,12 +187,10 @@ def _pairs(word: str) -> list[str]:
 
 
 @cache
-def _stemmer(language: str) -> Any:
-    return Stemmer.Stemmer("english" if language == ENGLISH else _RULES[language].stemmer, 0)
-
-
-def _stem(language: str, word: str) -> str:
-    stem: str = _stemmer(language).stemWord(word)
+def _stem(language: str) -> Callable[[str], str]:
+    stem: Callable[[str], str] = Stemmer.Stemmer(
+        _RULES[language].stemmer if language in _RULES else "english", 0
+    ).stemWord
     return stem
 
 

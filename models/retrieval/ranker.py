@@ -221,8 +221,9 @@ def _matches(question: str, speakers: Iterable[str], traits: TurnTraits) -> tupl
     held = np.append(known, 0)[at] == traits.terms
     found = np.zeros((2, len(traits.lengths), len(asked)))
     rows = np.repeat(np.arange(len(traits.lengths)), traits.lengths)[held]
-    for of in range(2):
-        np.maximum.at(found[of], rows, cosines[of, at[held]])
+    if len(rows):
+        starts = np.append(0, np.flatnonzero(np.diff(rows)) + 1)
+        found[:, rows[starts]] = np.maximum.reduceat(cosines[:, at[held]], starts, axis=1)
     return found[0], found[1]
 
 

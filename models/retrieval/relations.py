@@ -26,6 +26,10 @@ class RelationshipEdge(Struct, frozen=True, order=True, gc=False):
     type: str
     strength: float
 
+    def far(self, near: str) -> str:
+        """Its other end."""
+        return self.target if self.source == near else self.source
+
 
 class Neighbour(Struct, frozen=True, gc=False):
     """What a walk came to."""
@@ -44,8 +48,7 @@ class Graph:
 
     def __init__(self, items: Iterable[ProjectMemory | ProjectEpisode] = ()) -> None:
         self._edges: dict[str, tuple[RelationshipEdge, ...]] = {}
-        self._out: dict[str, set[RelationshipEdge]] = {}
-        self._in: dict[str, set[RelationshipEdge]] = {}
+        self._at: dict[str, set[RelationshipEdge]] = {}
         for item in items:
             self.put(item)
 
@@ -63,27 +66,28 @@ class Graph:
         self.drop(item.id)
         self._edges[item.id] = edges
         for edge in edges:
-            self._out.setdefault(edge.source, set()).add(edge)
-            self._in.setdefault(edge.target, set()).add(edge)
+            for end in {edge.source, edge.target}:
+                self._at.setdefault(end, set()).add(edge)
 
     def drop(self, item_id: str) -> None:
         """Let go of an item and its own edges; unknown ones are none."""
         for edge in self._edges.pop(item_id, ()):
-            _take(self._out, edge.source, edge)
-            _take(self._in, edge.target, edge)
+            for end in {edge.source, edge.target}:
+                self._at[end].discard(edge)
+                if not self._at[end]:
+                    del self._at[end]
 
     def edges(
         self, item_id: str, types: Collection[str] | None = None, direction: Direction = "both"
     ) -> list[RelationshipEdge]:
         """Edges of an item whose other end is there, in order."""
-        if item_id not in self._edges:
-            return []
-        found = set(self._out.get(item_id, ()) if direction != "in" else ())
-        found |= self._in.get(item_id, set()) if direction != "out" else set()
+        ends = {"out": ("source",), "in": ("target",), "both": ("source", "target")}[direction]
         return sorted(
             edge
-            for edge in found
-            if (types is None or edge.type in types) and edge.source in self._edges and edge.target in self._edges
+            for edge in (self._at.get(item_id, ()) if item_id in self._edges else ())
+            if (types is None or edge.type in types)
+            and edge.far(item_id) in self._edges
+            and any(getattr(edge, end) == item_id for end in ends)
         )
 
 
@@ -97,9 +101,8 @@ def neighbours(
         following: dict[str, Neighbour] = {}
         for near, strength in level.items():
             for edge in graph.edges(near, types, direction):
-                far = edge.target if edge.source == near else edge.source
+                far, reached = edge.far(near), strength * edge.strength
                 known = following.get(far)
-                reached = strength * edge.strength
                 if far == item_id or far in found or (known is not None and known.path_strength >= reached):
                     continue
                 following[far] = Neighbour(far, distance, reached, edge.type)
@@ -112,28 +115,14 @@ def neighbours(
 
 def path(graph: Graph, first: str, last: str) -> list[RelationshipEdge] | None:
     """A shortest way between two items along edges of any direction, None if none has at most `_MOST_STEPS`."""
-    if first not in graph or last not in graph:
-        return None
-    came_by: dict[str, tuple[str, RelationshipEdge] | None] = {first: None}
-    level = [first]
-    for _ in range(_MOST_STEPS):
-        if last in came_by:
-            break
-        following: list[str] = []
-        for near in level:
-            for edge in graph.edges(near):
-                far = edge.target if edge.source == near else edge.source
-                if far not in came_by:
-                    came_by[far] = (near, edge)
-                    following.append(far)
-        level = sorted(following)
-    if last not in came_by:
+    away = {each.id: each.distance for each in neighbours(graph, first, _MOST_STEPS)} | {first: 0}
+    if first not in graph or last not in away:
         return None
     way: list[RelationshipEdge] = []
-    step = came_by[last]
-    while step is not None:
-        way.append(step[1])
-        step = came_by[step[0]]
+    while last != first:
+        near, edge = min((e.far(last), e) for e in graph.edges(last) if away.get(e.far(last)) == away[last] - 1)
+        way.append(edge)
+        last = near
     return way[::-1]
 
 
@@ -147,9 +136,3 @@ def _edges_of(item: ProjectMemory | ProjectEpisode) -> Iterator[RelationshipEdge
         yield from (RelationshipEdge(item.id, each.target_id, each.type, each.strength) for each in item.relationships)
     else:
         yield from (RelationshipEdge(memory_id, item.id, PART_OF, 1.0) for memory_id in item.linked_memories)
-
-
-def _take(edges: dict[str, set[RelationshipEdge]], item_id: str, edge: RelationshipEdge) -> None:
-    edges[item_id].discard(edge)
-    if not edges[item_id]:
-        del edges[item_id]

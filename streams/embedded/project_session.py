@@ -36,9 +36,8 @@ from models.project.fold import FoldedProject
 from models.project.rendering import ContextRequest, accessed, render
 from models.project.saved import SavedMessage, SavedProject, batches, losses, originals_of, saved_of
 from models.project.view import ProjectView
-from models.retrieval.context_window import BuiltContext, ContextMessage, TokenCounter, query_of
+from models.retrieval.context_window import BuiltContext, ContextMessage, TokenBudget, TokenCounter, query_of, scaled_to
 from models.retrieval.relevance import RetrievalFilters, RetrievalQuery, RetrievedItem
-from models.retrieval.token_budget import TokenBudget, scaled_to
 from models.text.words import estimate_tokens
 from streams.embedded.project_folder import ProjectFolder
 from streams.masking.credentials import without_secrets

@@ -73,12 +73,11 @@ class HeldUser:
     def __init__(self, dim: int, asked_at: float) -> None:
         self.complete, self.after, self.asked_at = False, "", asked_at
         self._vectors: Vectors = np.zeros((FEWEST_HELD, dim), dtype=np.float32)
-        self._payloads: list[Payload] = []
-        self._memos: list[dict[str, Any]] = []
+        self._points: list[tuple[str, Payload, dict[str, Any]]] = []
         self._rows: dict[str, int] = {}
 
     def __len__(self) -> int:
-        return len(self._payloads)
+        return len(self._points)
 
     def __contains__(self, key: str) -> bool:
         return key in self._rows
@@ -86,17 +85,18 @@ class HeldUser:
     def put(self, payload: Payload, vector: Vectors) -> None:
         """Take a point in as it is stored, instead of that of its key; with its vector `(dim,)`, of any length."""
         # Names and ids of all points are the same: kept once.
-        stored = {
+        given = {
             intern(name): intern(of) if name in _REPEATED and isinstance(of, str) else of
             for name, of in payload.items()
+            if name != rules.KEY_FIELD
         }
-        row = self._rows.setdefault(str(payload[rules.KEY_FIELD]), len(self))
+        key = str(payload[rules.KEY_FIELD])
+        row = self._rows.setdefault(key, len(self))
         if row == len(self):
-            self._payloads.append(stored)
-            self._memos.append({})
+            self._points.append((key, given, {}))
             if row == len(self._vectors):
                 self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
-        self._payloads[row], self._memos[row], self._vectors[row] = stored, {}, _unit(vector)
+        self._points[row], self._vectors[row] = (key, given, {}), _unit(vector)
 
     def nearest(self, vector: Vectors, where: Where, top_k: int, fields: Fields) -> list[SearchHit]:
         """The most like a vector, of all or of those of the keys that the conditions name, best first."""
@@ -111,17 +111,15 @@ class HeldUser:
         return [self._hit(row, score, fields) for row, score in zip(places, found, strict=True)]
 
     def _hit(self, row: int, score: float, fields: Fields) -> SearchHit:
-        stored = self._payloads[row]
-        if fields is None:
-            given = rules.given_payload(stored)
-        else:
-            given = {name: stored[name] for name in fields if name in stored} if fields else {}
-        return SearchHit(str(stored[rules.KEY_FIELD]), score, given, self._memos[row])
+        key, given, memo = self._points[row]  # whole it is given as it is held: copies took a twentieth of a search
+        if fields is not None:
+            given = {name: given[name] for name in fields if name in given} if fields else {}
+        return SearchHit(key, score, given, memo)
 
     def may_hold(self, where: Where) -> bool:
         """Whether one of the points may meet conditions: those on texts decide."""
         texts = {name: of for name, value in where.items() if (of := _texts(value))}
-        return any(all(payload.get(name) in of for name, of in texts.items()) for payload in self._payloads)
+        return any(all(payload.get(name) in of for name, of in texts.items()) for _, payload, _ in self._points)
 
 
 class HeldPoints:

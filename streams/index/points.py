@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -59,6 +60,7 @@ class CollectionInfo(msgspec.Struct, frozen=True):
             )
 
 
+@lru_cache(maxsize=65_536)
 def point_id(key: str) -> str:
     """Id of a point in Qdrant: UUIDv5 of its readable key."""
     return named_id("point", key)

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.policy.project import ContextPolicy
-from models.retrieval.context_window import ContextInputs, ContextMessage, TokenCounter, build_context
-from models.retrieval.token_budget import scaled_to
+from models.retrieval.context_window import ContextInputs, ContextMessage, TokenCounter, build_context, scaled_to
 from models.text.words import estimate_tokens
 from tests.support.project_found import chunk, found, memory
 

@@ -33,13 +33,7 @@ class Said:
 
     role: str
     content: str
-
-
-@dataclass(frozen=True)
-class SaidThen(Said):
-    """A turn that was found."""
-
-    turn: int
+    turn: int = 0
     timestamp: datetime = datetime(2026, 3, 1, 12, tzinfo=UTC)
     session_id: str = "s"
 
@@ -56,7 +50,7 @@ episodes_of = st.lists(st.builds(episode, st.just("turns 1-20"), texts), max_siz
 recent_of = st.lists(st.builds(Said, st.sampled_from(["user", "assistant", "system", "tool"]), texts), max_size=6)
 found_of = st.lists(
     st.builds(
-        SaidThen,
+        Said,
         st.just("user"),
         texts,
         st.integers(0, 9),
@@ -111,9 +105,9 @@ def test_found_turns_stand_in_order_of_time() -> None:
     """Each on one line with when it was said, the newest last, before the conversation; the best are taken first."""
     early, late = datetime(2026, 3, 1, 9, 30, tzinfo=UTC), datetime(2026, 3, 2, 18, tzinfo=timezone(timedelta(hours=2)))
     found = [
-        SaidThen("user", "The deadline\n# is May 9 now", 7, late),
-        SaidThen("assistant", "x" * 90, 5, early),
-        SaidThen("user", "deadline May 1", 4, early),
+        Said("user", "The deadline\n# is May 9 now", 7, late),
+        Said("assistant", "x" * 90, 5, early),
+        Said("user", "deadline May 1", 4, early),
     ]
     fitted = fit_prompt([], [], RECENT, token_budget=400, found=found, found_chars=40)
     without = long_term_prompt([], [], RECENT)
@@ -132,7 +126,7 @@ def test_found_turns_stand_in_order_of_time() -> None:
 
 @given(facts_of, episodes_of, recent_of, found_of, budgets)
 def test_found_turns_take_what_is_left(
-    facts: list[FactChanged], episodes: list[EpisodeCompressed], recent: list[Said], found: list[SaidThen], budget: int
+    facts: list[FactChanged], episodes: list[EpisodeCompressed], recent: list[Said], found: list[Said], budget: int
 ) -> None:
     """Whatever they are, the budget holds, and nothing else of the prompt changes for them."""
     without = fit_prompt(facts, episodes, recent, token_budget=budget)

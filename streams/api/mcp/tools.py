@@ -15,7 +15,7 @@ from msgspec import NODEFAULT, Meta, Struct, field, structs
 
 from models.events.base import Output
 from models.messages.turns import IncomingTurn
-from models.retrieval.token_budget import TokenBudget
+from models.retrieval.context_window import TokenBudget
 from streams.api.erase.routes import Erase, Erasures
 from streams.api.listed import LISTINGS, Listing
 from streams.api.mcp.session_tools import NOTHING, SHOWN_CHARS, SaidMessage, ToolResult, as_request, session_tools

@@ -19,9 +19,8 @@ from models import events
 from models.events.fields import Identifier, Ratio, UtcTime, printable
 from models.events.project import DeedResult
 from models.policy.project import RetrievalWeights
-from models.retrieval.context_window import ContextItem
+from models.retrieval.context_window import ContextItem, TokenBudget
 from models.retrieval.relevance import FoundKind, RetrievalFilters, RetrievedItem, Scores
-from models.retrieval.token_budget import TokenBudget
 from streams.api.answers import answered
 from streams.api.users.messages import MAX_QUERY_CHARS, MAX_TOP_K
 from streams.http.field_rules import Rules, given, never, some_of

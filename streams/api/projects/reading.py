@@ -15,9 +15,8 @@ from models.project.kept_memories import decay_at
 from models.project.rendering import ContextRequest, accessed, render
 from models.project.validity import is_valid
 from models.project.view import ProjectView
-from models.retrieval.context_window import ContextMessage, TokenCounter, query_of
+from models.retrieval.context_window import ContextMessage, TokenCounter, query_of, scaled_to
 from models.retrieval.relevance import RetrievalQuery, RetrievedItem
-from models.retrieval.token_budget import scaled_to
 from models.text.words import estimate_tokens
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
