@@ -11,7 +11,6 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +54,6 @@ if sys.dont_write_bytecode:
     os.environ.update(with_bytecode(os.environ))
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode, sys.pycache_prefix = False, os.environ["PYTHONPYCACHEPREFIX"]
-
-# DuckDB asks for it twice with each parameter of a statement; where it is missing, Python looks through all folders.
-if find_spec("pandas") is None:
-    sys.modules["pandas"] = None  # type: ignore[assignment]
 
 _MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes folders below it that are this user's alone
 _FILES_BYTES, _PROCESSES_BYTES = 6 * 1024**3, 6 * 1024**3
