@@ -218,7 +218,7 @@ def retrieval(
     from it: those of LoCoMo, from which the shipped ones come, are learned anew from the other conversations. --output
     csv prints the recalls alone. Needs no Kafka; no text is ever printed.
     """
-    from jobs.lab.eval.questions import in_bursts, own_questions, read_questions
+    from jobs.lab.eval.dialogues import in_bursts, own_questions, read_questions
     from jobs.lab.eval.retrieval import measure
 
     sets = [] if data is None else [read_questions(data, form, limit=limit_conversations)]
@@ -269,7 +269,7 @@ def tiers(
     evidence, with the user's others, and with those of other users: what an embedder's `episode_distance` divides.
     --output csv prints that curve alone. Needs no Kafka; no text is ever printed.
     """
-    from jobs.lab.eval.questions import read_questions
+    from jobs.lab.eval.dialogues import read_questions
     from jobs.lab.eval.tiers import measure
 
     _measure("tiers", output, embedder, partial(measure, read_questions(data)))

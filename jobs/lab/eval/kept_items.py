@@ -1,6 +1,6 @@
 """Recall of what is kept instead of turns: a project's memories, episodes and chunks, and users' episodes.
 
-The talks of `jobs.lab.eval.questions` are folded and indexed as the roles do it. Each question of
+The talks of `jobs.lab.eval.dialogues` are folded and indexed as the roles do it. Each question of
 `data/item_questions.toml` is answered by BM25 alone, by both rankings fused as the API has it, for a project by the
 source's formula, and by the turns' ranker over the best hundred of the fused one.
 """
@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from jobs.lab.bench.measuring import Figures
-from jobs.lab.eval.questions import Dialogues, Place
+from jobs.lab.eval.dialogues import Dialogues, Place
 from jobs.lab.eval.user_index import folded_user, index_user, own_store
 from models.events import EpisodeCompressed, Position, ProjectItemChanged, ProjectTurnAdded, SessionName, project_key
 from models.events.topics import TURNS

@@ -20,8 +20,8 @@ import numpy as np
 from msgspec import Struct
 
 from jobs.lab.bench.measuring import Figures
+from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
 from jobs.lab.eval.kept_items import measure_kept
-from jobs.lab.eval.questions import Dialogues, LabelledQuestion, Place
 from jobs.lab.eval.user_index import index_user, own_store
 from jobs.lab.train.ranker import Bools, fit
 from jobs.shared.output import Progress

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from jobs.lab.bench.measuring import Figures
-from jobs.lab.eval.questions import Dialogues, LabelledQuestion, Place
+from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
 from jobs.lab.eval.user_index import folded_user
 from jobs.shared.output import Progress
 from models.events import EpisodeCompressed, EpisodeRequested, Role, Turn, UserMemoryChanged

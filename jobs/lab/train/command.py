@@ -164,7 +164,7 @@ def ranker(
     """
     import tomli_w
 
-    from jobs.lab.eval.questions import read_questions
+    from jobs.lab.eval.dialogues import read_questions
     from jobs.lab.eval.retrieval import ask_all
     from jobs.lab.train.ranker import fit
     from jobs.shared.output import progress_bar

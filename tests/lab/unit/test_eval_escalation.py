@@ -13,8 +13,7 @@ from msgspec import structs
 from typer.testing import Result
 
 from jobs.lab.eval.command import LeaveOut
-from jobs.lab.eval.escalation import ordinary_chats, sides_of
-from jobs.lab.eval.escalation_study import family_study
+from jobs.lab.eval.escalation import family_study, ordinary_chats, sides_of
 from jobs.lab.train.scorer import own_dialogues, own_pairs, trainer_with_own
 from jobs.shared.dialogues import LabelledDialogue
 from models.events import Role

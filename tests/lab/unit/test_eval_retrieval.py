@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jobs.lab.eval.dialogues import LabelledQuestion, Place, in_bursts, own_questions, read_questions
 from jobs.lab.eval.kept_items import measure_kept
-from jobs.lab.eval.questions import LabelledQuestion, Place, in_bursts, own_questions, read_questions
 from jobs.lab.eval.retrieval import AskedQuestion, measure, query_times, recalls
 from jobs.lab.train import ranker as training
 from models.errors import ConfigurationError
