@@ -83,14 +83,7 @@ async def measure(
 
     What is given is the prompt of `/v1/context`, the first turns that `/v1/search` finds (a ceiling for as many turns),
     the text of `/v1/retrieve`, or as many turns by their words alone. `all` has the shares by budget, `rows` those of
-    each talk.
-
-    Args:
-        talks: With their questions.
-        embedder: Whose vectors are searched.
-        policy: Of the fold, and of reading.
-        progress: Told of each question.
-        one_user: Whether all talks are one user's, so that each question has to find its talk too.
+    each talk. With `one_user` all talks are one user's, so that each question has to find its talk too.
     """
     of = {talk.id: "everybody" if one_user else talk.id for talk in talks}
     asks = [(budget, talk, each) for budget in BUDGETS for talk in talks for each in talk.questions]

@@ -68,16 +68,8 @@ def measure(
     """Measure one embedder; the same dialogues and seed give the same report.
 
     `curve` has every threshold, `best` the best of them for each bonus, `at_shipped` and `at_seed` those of the policy
-    and of the source; `best_threshold` is that with the bonus as it is shipped.
-
-    Args:
-        dialogues: At least five of four user turns.
-        embedder: Whose threshold is looked for.
-        policy: Rules of everything but threshold and bonus.
-        progress: Told after every run.
-        sessions: How many to make of the dialogues.
-        seed: Of which dialogues meet, where they are cut and how they alternate.
-        thresholds: Cosines to try, beside the policy's and the source's.
+    and of the source; `best_threshold` is that with the bonus as it is shipped. The policy has all other rules;
+    `thresholds` are tried beside its own and the source's.
 
     Raises:
         ConfigurationError: Too few dialogues are long enough.

@@ -153,13 +153,6 @@ def test_retractions_are_counted_apart_and_spoil_negatives() -> None:
     assert [miss["wrong"] for miss in report["misses"]] == [["-*/*"], ["-identity/name"]]
 
 
-def test_no_messages_have_no_figures() -> None:
-    """Ratios of nothing are not 0 or 1."""
-    report = measure([], extractor({}), FactPolicy())
-
-    assert (report["precision"], report["recall"], report["f1"], report["negatives_clean"]) == (None, None, None, None)
-
-
 def test_command_prints_the_figures_of_a_split() -> None:
     """JSON has what a reader of the issue looks for; misses only if asked for."""
     found = printed("eval", "facts", "--split", "dev")
