@@ -156,12 +156,12 @@ def _network_only_where_meant(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _archives_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """New archives are copies of one that was made in this process; their engine has one thread."""
+    """New archives are copies of one that was made in this process; their engine plans for small tables."""
     with pytest.MonkeyPatch.context() as patch:
         if "streams.archive.writer" in sys.modules:  # of a test that was collected
-            from tests.support.made_archive import Copies, on_one_thread, stand_in  # noqa: PLC0415
+            from tests.support.made_archive import Copies, for_small_tables, stand_in  # noqa: PLC0415
 
-            on_one_thread(patch)
+            for_small_tables(patch)
             stand_in(Copies(tmp_path_factory.mktemp("archives")).open, patch)
         yield
 
