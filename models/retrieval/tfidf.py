@@ -20,8 +20,7 @@ direction as ours and so the same cosine.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,11 +45,12 @@ class TfIdf:
     """Documents as sparse vectors, numbered by the caller; numbers are best dense, as results are arrays over them.
 
     Entries of all documents stand in three arrays, one for each document and term. What came or went is merged into
-    them at the next question ("lazily rebuilt"), so arrays and vocabulary follow what is kept.
+    them at the next question ("lazily rebuilt"). Terms that no document has any longer are forgotten once they are more
+    than half, so arrays and vocabulary follow what is kept.
     """
 
     def __init__(self) -> None:
-        self._terms = np.zeros(0, np.uint32)
+        self._columns: dict[int, int] = {}
         self._document, self._column = np.zeros(0, np.intp), np.zeros(0, np.intp)
         self._tf = np.zeros(0)
         self._changed: dict[int, Counter[int]] = {}
@@ -73,39 +73,47 @@ class TfIdf:
         if self._changed:
             self._merge()
         counted = self._column[documents[self._document]]
-        having = np.bincount(counted, minlength=len(self._terms))
+        having = np.bincount(counted, minlength=len(self._columns))
         idf = np.log(max(1, int(documents.sum())) / np.maximum(having, 1.0))
         weights = idf.take(self._column)
         weights *= self._tf
         weights *= weights
         norms = np.sqrt(np.bincount(self._document, weights, len(documents)))
-        return WeighedDocuments(self._terms, self._document, self._column, self._tf, having, idf, norms)
+        return WeighedDocuments(self._columns, self._document, self._column, self._tf, having, idf, norms)
 
     def _merge(self) -> None:
         changed, counts = [*self._changed], [*self._changed.values()]
         gone = np.zeros(1 + max(self._document.max(initial=0), *changed), np.bool_)
         gone[changed] = True
         kept = ~gone[self._document]
-        column, new = self._column[kept], np.fromiter(chain.from_iterable(counts), np.uint32)
+        columns = [self._columns.setdefault(term, len(self._columns)) for each in counts for term in each]
         tf = [count / max(each.values()) for each in counts for count in each.values()]
-        terms = np.unique(np.append(self._terms[np.bincount(column, minlength=len(self._terms)) > 0], new))
-        self._column = np.append(np.searchsorted(terms, self._terms)[column], np.searchsorted(terms, new))
         self._document = np.append(self._document[kept], np.repeat(changed, [*map(len, counts)]))
-        self._tf, self._terms = np.append(self._tf[kept], tf), terms
+        self._column = np.append(self._column[kept], np.asarray(columns, np.intp))
+        self._tf = np.append(self._tf[kept], tf)
         self._changed.clear()
+        if not kept.all():
+            self._forget_terms()
+
+    def _forget_terms(self) -> None:
+        used = np.bincount(self._column, minlength=len(self._columns)) > 0
+        if 2 * int(used.sum()) < len(used):
+            left = (term for term, is_used in zip(self._columns, used.tolist(), strict=True) if is_used)
+            self._columns = {term: number for number, term in enumerate(left)}
+            self._column = (np.cumsum(used) - 1)[self._column]
 
 
 class WeighedDocuments(NamedTuple):
     """Documents that are compared with queries.
 
     Attributes:
-        terms: Ids of all terms, ascending; entries name them by their columns.
+        columns: Id of a term → its column.
         document: Of each entry, as `column` and `tf`.
         having: Documents with each term, by column, as `idf`.
         norms: Of each document, shape `(n_documents,)`.
     """
 
-    terms: NDArray[np.uint32]
+    columns: Mapping[int, int]
     document: NDArray[np.intp]
     column: NDArray[np.intp]
     tf: Floats
@@ -116,14 +124,14 @@ class WeighedDocuments(NamedTuple):
     def match(self, terms: Sequence[int]) -> Match:
         """Compare all documents with the terms of a query, with repetitions."""
         counts, size = Counter(terms), len(self.norms)
-        asked = np.fromiter(counts, np.uint32, len(counts))
-        at = np.minimum(np.searchsorted(self.terms, asked), len(self.terms) - 1)
-        known = (self.terms[at] == asked) & (self.having[at] > 0) if len(self.terms) else np.zeros(len(asked), np.bool_)
-        if not known.any():
+        known = {
+            term: column for term in counts if (column := self.columns.get(term)) is not None and self.having[column]
+        }
+        if not known:
             return Match(np.zeros(size), np.zeros(size))
-        at = at[known]
-        weights = self.idf[at] * (np.fromiter(counts.values(), np.float64)[known] / max(counts.values()))
-        named, wanted = np.zeros(len(self.terms), np.bool_), np.zeros(len(self.terms))
+        most, at = max(counts.values()), np.fromiter(known.values(), np.intp, len(known))
+        weights = self.idf[at] * [counts[term] / most for term in known]
+        named, wanted = np.zeros(len(self.idf), np.bool_), np.zeros(len(self.idf))
         named[at], wanted[at] = True, weights * self.idf[at]
         hits = np.flatnonzero(named.take(self.column))
         documents = self.document[hits]
