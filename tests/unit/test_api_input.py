@@ -16,6 +16,7 @@ from models.errors import DeliveryFailed, StoreUnavailable
 from models.events import Role
 from models.policy import Policy
 from models.policy.app import MOST_LISTED
+from streams.api import commands
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.support.api_doubles import Served
 
@@ -120,8 +121,9 @@ def _fit(case: Any) -> None:
 
 @pytest.mark.timeout(900)  # 20 s of processor time, of which a busy machine gives a tenth
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
-def test_answers_are_as_documented(every: int) -> None:
+def test_answers_are_as_documented(every: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By status, media type, headers and schema; no route fails; wrong data (by day one in four) is refused."""
+    monkeypatch.setattr(commands, "WAIT_S", 0.0)  # nobody carries them out here
     # It takes a second, for which not every test process should wait.
     from schemathesis import Config, GenerationMode, openapi  # noqa: PLC0415
     from schemathesis.core.failures import FailureGroup  # noqa: PLC0415
