@@ -1,7 +1,7 @@
 """Reads what the index holds over its HTTP API: of the index role, else over the Qdrant server that settings name."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from itertools import chain
@@ -14,9 +14,9 @@ from models.errors import ConfigurationError, StoreUnavailable
 from models.events import ProjectItem, SessionName
 from models.events.project_items import ItemKind
 from streams.api.projects.messages import OfProject
-from streams.api.projects.routes import ExportItems, ProjectFiles, ProjectStandings
-from streams.api.sessions.turns import IndexAnswer, LastTurns, SessionReader
-from streams.api.users.messages import OfUser, UserEpisodes, UserFacts
+from streams.api.projects.routes import ProjectFiles, ProjectStandings
+from streams.api.sessions.turns import IndexAnswer, SessionReader
+from streams.api.users.messages import OfUser, UserFacts
 from streams.api.users.reading import MemoryReader
 from streams.erase.concerned import Project, User
 from streams.http.route import route_of
@@ -93,13 +93,13 @@ class _IndexReader:
         return found
 
     async def newest(self, session: SessionName, at_most: int) -> list[tuple[str, str, int]]:
-        found = await self._ask(SessionReader.turns, LastTurns(**session._asdict(), last=at_most))
+        found = await self._ask(SessionReader.turns, {**session._asdict(), "last": at_most})
         return [(session.app_id, each.session_id, each.turn) for each in found]
 
     async def user(self, who: User) -> IndexedUser:
         whose = who._asdict()
         facts = await self._ask(MemoryReader.facts, UserFacts(**whose))
-        episodes = await self._ask(MemoryReader.episodes, UserEpisodes(**whose, limit=_AT_MOST))
+        episodes = await self._ask(MemoryReader.episodes, {**whose, "limit": _AT_MOST})
         return IndexedUser(
             facts=[(fact.category, fact.key, fact.value) for fact in facts],
             episodes=[(episode.turn_start, episode.turn_end) for episode in episodes],
@@ -113,12 +113,12 @@ class _IndexReader:
         for kind in get_args(ItemKind):
             after, more = "", True
             while more:
-                page = await self._ask(ProjectFiles.export, ExportItems(**whose, kind=kind, after=after))
+                page = await self._ask(ProjectFiles.export, {**whose, "kind": kind, "after": after})
                 found += chain(page.memories, page.episodes, page.chunks, page.conversations, page.pending)
                 after, more = page.next, bool(page.next)
         return found
 
-    async def _ask(self, method: Callable[..., Any], asked: msgspec.Struct | None = None) -> Any:
+    async def _ask(self, method: Callable[..., Any], asked: msgspec.Struct | Mapping[str, Any] | None = None) -> Any:
         """Answer of the route that a method declares."""
         there, route = self._client.base_url, route_of(method)
         path, params = route.target(asked)

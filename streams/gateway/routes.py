@@ -79,12 +79,6 @@ class EndedSession(Struct, frozen=True, kw_only=True):
     offset: int
 
 
-class OfPath(Struct, frozen=True, kw_only=True):
-    """A session by its path."""
-
-    session_id: Annotated[Identifier, Meta(description="URL-encoded; any character.")]
-
-
 class GatewayRoutes:
     """Routes over one gateway.
 
@@ -105,7 +99,7 @@ class GatewayRoutes:
         answer was lost may be repeated. Nothing of a request is sent if one of its turns is wrong.
 
         Raises:
-            Problem: 403 another tenant's app; 422 a wrong turn; 429 Kafka is behind; 504 readers do not see them yet.
+            Problem: 422 a wrong turn; 429 Kafka is behind; 504 readers do not see them yet.
         """
         turns, names = said_in(body)
         try:
@@ -121,10 +115,12 @@ class GatewayRoutes:
         return RouteAnswer(TurnsAccepted(accepted=numbers))
 
     @_TURNS.post("/sessions/{session_id:path}/end", "end_session", audits="acted")
-    async def end(self, asked: OfPath, body: EndSession) -> Accepted[EndedSession]:
+    async def end(
+        self, body: EndSession, *, session_id: Annotated[Identifier, Meta(description="URL-encoded; any character.")]
+    ) -> Accepted[EndedSession]:
         """End a conversation: its memory is closed, and its state released. A later turn goes on with it."""
-        place = await self._gateway.end(asked.session_id, body.app_id, body.reason)
-        return Accepted(EndedSession(session_id=asked.session_id, partition=place.partition, offset=place.offset))
+        place = await self._gateway.end(session_id, body.app_id, body.reason)
+        return Accepted(EndedSession(session_id=session_id, partition=place.partition, offset=place.offset))
 
 
 _OF_ONE = tuple(name for name in IncomingTurn.__struct_fields__ if name != "type")

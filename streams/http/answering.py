@@ -221,10 +221,11 @@ def _answering(route: Route, method: Callable[..., Awaitable[Any]]) -> Callable[
             note_ids(request.path_params.get)
             if route.audits is not None:
                 note(route.audits)
-        given: list[Any] = [] if bind is None else [bind(request)]
-        named: dict[str, Any] = {"request": request} if route.wants_request else {}
-        if decoder is not None:
-            named["body"] = _decoded(await request.body(), decoder)
+        asked = None if bind is None else bind(request)
+        body = None if decoder is None else _decoded(await request.body(), decoder)
+        given, named = route.arguments(asked, body)
+        if route.wants_request:
+            named["request"] = request
         answered = await method(*given, **named)
         if isinstance(answered, Response):
             return answered

@@ -4,10 +4,15 @@
         @USERS.get("/users/{user_id:path}/facts", "list_user_facts", audits="text_read")
         async def facts(self, asked: UserFacts) -> list[FactAnswer]: ...
 
-The first argument is a `msgspec.Struct` whose fields are taken from the path and the query; one that is called `body`
-is the body. What the method returns is the answer: a struct or a list of them with 200, `Accepted` with 202. OpenAPI
-(`streams.http.openapi`), serving (`streams.http.answering`), MCP tools and the clients of the command line read the
-same declaration (`route_of`).
+The first argument is a `msgspec.Struct` whose fields are taken from the path and the query, as are further arguments by
+name; one that is called `body` is the body. What the method returns is the answer: a struct or a list of them with 200,
+`Accepted` with 202. OpenAPI (`streams.http.openapi`), serving (`streams.http.answering`), MCP tools and the clients of
+the command line read the same declaration (`route_of`).
+
+What every route may raise is said here alone: `Problem` 403 for an app that the caller does not read, 422 for wrong
+fields, 504 where it waits for a turn that does not come; `AmbiguousApp` where several apps have the session that it
+names; `StoreUnavailable` where the index or the archive does not answer. One that changes something: 503 where the
+process takes no commands, and `DeliveryFailed` where the log did not confirm one.
 """
 
 from __future__ import annotations
@@ -16,13 +21,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from inspect import Parameter, signature
 from types import UnionType
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, Union, Unpack, get_args, get_origin
 from typing import get_type_hints as hints_of
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Struct
+from msgspec import NODEFAULT, Struct, defstruct
 from starlette.responses import Response
 
 from streams.settings.http import TokenRole
@@ -81,6 +87,7 @@ class Route:
         operation: Its id, `snake_case`: what it does to what.
         function: What answers it, as the class has it.
         takes: Parameters of its path and query; None for none.
+        named: Those of them that the function takes by name.
         body: Its body; None for none.
         wants_request: Whether the function takes the request itself.
         answers: Types of its answers by status; none where only other forms are given.
@@ -102,6 +109,7 @@ class Route:
     operation: str
     function: Callable[..., Any]
     takes: type[Struct] | None
+    named: tuple[str, ...]
     body: type[Struct] | None
     wants_request: bool
     answers: Mapping[HTTPStatus, Any]
@@ -115,6 +123,12 @@ class Route:
     also: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     bodies: tuple[str, ...] = ()
+
+    def arguments(self, asked: Struct | None, body: Struct | None = None) -> tuple[list[Any], dict[str, Any]]:
+        """What the function is called with, by place and by name."""
+        by_place = [asked] if self.takes is not None and len(self.named) < len(self.takes.__struct_fields__) else []
+        by_name = {name: getattr(asked, name) for name in self.named}
+        return by_place, by_name if body is None else {**by_name, "body": body}
 
     @property
     def description(self) -> str:
@@ -181,16 +195,20 @@ class Group:
             paths = [f"{self.prefix}{each}" for each in (path, *others)]
             old = (f"{self.formerly}{path}",) if self.formerly else ()
             hints = hints_of(function, include_extras=True)
+            answers, body = dict(_answers(hints.pop("return"))), hints.pop("body", None)
+            wants_request = hints.pop("request", None) is not None
+            takes, named = _taken(function, hints)
             route = Route(
                 group=self,
                 method=method,
                 paths=(*paths, *old),
                 operation=operation,
                 function=function,
-                answers=dict(_answers(hints.pop("return"))),
-                body=hints.pop("body", None),
-                wants_request=hints.pop("request", None) is not None,
-                takes=next(iter(hints.values()), None),
+                answers=answers,
+                body=body,
+                wants_request=wants_request,
+                takes=takes,
+                named=named,
                 **declared,
             )
             setattr(function, _DECLARED, route)
@@ -233,6 +251,20 @@ def template(path: str) -> str:
 def path_names(path: str) -> list[str]:
     """Names of a path's parameters."""
     return _PARAMETER.findall(path)
+
+
+def _taken(function: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[type[Struct] | None, tuple[str, ...]]:
+    """Parameters as one struct, and those that the function takes by name."""
+    given = signature(function).parameters
+    named = [name for name in hints if given[name].kind is Parameter.KEYWORD_ONLY]
+    bases = tuple(kind for name, kind in hints.items() if name not in named)
+    if not named:
+        return next(iter(bases), None), ()
+    fields = [
+        (name, hints[name], NODEFAULT if given[name].default is Parameter.empty else given[name].default)
+        for name in named
+    ]
+    return defstruct(function.__name__, fields, bases=bases, frozen=True, kw_only=True), tuple(named)
 
 
 def _answers(returned: Any) -> Iterator[tuple[HTTPStatus, Any]]:

@@ -52,12 +52,6 @@ class OfSpace(Struct, frozen=True, kw_only=True):
     ] = ""
 
 
-class AboutApp(Struct, frozen=True, kw_only=True):
-    """A request about an app, whichever of its spaces."""
-
-    app_id: Annotated[Identifier, Meta(description="URL-encoded; any character.")]
-
-
 class AskedSpace:
     """The space of memories that a request is about.
 
@@ -102,10 +96,7 @@ class AskedSpace:
 APPS = Group("apps", "Memories of apps, for admins.", prefix="/v1/apps", formerly="/apps", role=TokenRole.ADMIN)
 
 
-class ListedMemories(OfSpace, frozen=True, kw_only=True):
-    """A request for memories of a space."""
-
-    include_shared: Annotated[bool, Meta(description="Also those of other apps that this one may read.")] = False
+_MemoryId = Annotated[int, Meta(ge=1, le=2**53, description="As the list has it.", examples=[7])]
 
 
 class SoughtMemories(OfSpace, frozen=True, kw_only=True):
@@ -116,12 +107,6 @@ class SoughtMemories(OfSpace, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 10
     since: From | None = field(default=None, name="from")
     until: To | None = field(default=None, name="to")
-
-
-class OfMemory(OfSpace, frozen=True, kw_only=True):
-    """A request about one memory."""
-
-    memory_id: Annotated[int, Meta(ge=1, le=2**53, description="As the list has it.", examples=[7])]
 
 
 @dataclass(frozen=True)
@@ -141,11 +126,16 @@ class AppMemoryAdmin:
     now: Callable[[], datetime] = messages.now_utc
 
     @APPS.get("/{app_id:path}/memories", "list_app_memories", audits="text_read", kept=True)
-    async def listed(self, asked: ListedMemories) -> messages.Memories:
+    async def listed(
+        self,
+        asked: OfSpace,
+        *,
+        include_shared: Annotated[bool, Meta(description="Also those of other apps that this one may read.")] = False,
+    ) -> messages.Memories:
         """Memories of an app, the latest updated first; those that others share with it after its own."""
         space = AskedSpace(asked)
         found = list(await self.memories.memories(space.app_id, space.user_id))
-        if asked.include_shared:
+        if include_shared:
             found += await self.memories.shared_with(space.app_id, space.user_id)
         await self.commands.note(space.read(self.now(), "list", found))
         return messages.Memories(memories=list(map(messages.memory_answer, found)))
@@ -213,41 +203,44 @@ class AppMemoryAdmin:
 
     @APPS.put("/{app_id:path}/injection", "set_app_injection", audits="acted")
     async def inject(
-        self, asked: AboutApp, body: messages.SetInjection
+        self,
+        body: messages.SetInjection,
+        *,
+        app_id: Annotated[Identifier, Meta(description="URL-encoded; any character.")],
     ) -> messages.InjectionSet | Accepted[messages.Pending]:
         """Have all prompts of an app begin with its memories, or none that does not ask; at every injection point."""
-        result = await self._done(AskedSpace(OfSpace(app_id=asked.app_id)), AppInjectionSet, inject=body.inject)
+        result = await self._done(AskedSpace(OfSpace(app_id=app_id)), AppInjectionSet, inject=body.inject)
         return result if isinstance(result, Accepted) else messages.InjectionSet(success=True, inject=body.inject)
 
     @APPS.get("/{app_id:path}/memories/{memory_id}", "get_app_memory", audits="text_read")
-    async def one(self, asked: OfMemory) -> messages.MemoryAnswer:
+    async def one(self, asked: OfSpace, *, memory_id: _MemoryId) -> messages.MemoryAnswer:
         """One memory of an app."""
         space = AskedSpace(asked)
-        found = await self._one_of(space, asked.memory_id)
+        found = await self._one_of(space, memory_id)
         if found is None:
             raise _no_such_memory()
-        await self.commands.note(space.read(self.now(), "one", [found], asked.memory_id))
+        await self.commands.note(space.read(self.now(), "one", [found], memory_id))
         return found
 
     @APPS.put("/{app_id:path}/memories/{memory_id}", "edit_app_memory", audits="acted", errors=(HTTPStatus.CONFLICT,))
-    async def edit(self, asked: OfMemory, body: messages.EditMemory) -> messages.Edited | Accepted[messages.Pending]:
+    async def edit(
+        self, asked: OfSpace, body: messages.EditMemory, *, memory_id: _MemoryId
+    ) -> messages.Edited | Accepted[messages.Pending]:
         """Put a memory right by hand, pin it, or share it with other apps."""
         space = AskedSpace(asked)
         _require_fit(body, space, self.policy)
         importance = None if body.importance is None else body.importance / messages.SCALE
         changes = structs.asdict(body) | {"importance": importance}
-        result = await self._done(space, MemoryEdited, memory_id=asked.memory_id, **changes)
+        result = await self._done(space, MemoryEdited, memory_id=memory_id, **changes)
         if isinstance(result, Accepted):
             return result
         _require_done(result, self.policy)
-        return messages.Edited(
-            success=True, memory=await self._one_of(space, asked.memory_id) if caller().text else None
-        )
+        return messages.Edited(success=True, memory=await self._one_of(space, memory_id) if caller().text else None)
 
     @APPS.delete("/{app_id:path}/memories/{memory_id}", "delete_app_memory", audits="acted", kept=True)
-    async def delete(self, asked: OfMemory) -> messages.Deleted | Accepted[messages.Pending]:
+    async def delete(self, asked: OfSpace, *, memory_id: _MemoryId) -> messages.Deleted | Accepted[messages.Pending]:
         """Delete one memory. One that is gone already is no error, and said so."""
-        result = await self._done(AskedSpace(asked), MemoryDeleted, memory_id=asked.memory_id)
+        result = await self._done(AskedSpace(asked), MemoryDeleted, memory_id=memory_id)
         if isinstance(result, Accepted):
             return result
         if result.outcome == "not_found":

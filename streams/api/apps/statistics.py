@@ -214,27 +214,6 @@ def _name(space: SpaceStats) -> str:
     return f"{space.app_id} / {space.user_id}" if space.user_id else space.app_id
 
 
-class ListSpaces(Struct, frozen=True, kw_only=True):
-    """A request for spaces of memories."""
-
-    limit: Annotated[int, Meta(ge=1, le=10_000, description="How many at most.")] = 1_000
-
-
-class CountSpaces(Struct, frozen=True, kw_only=True):
-    """A request for statistics; of each space the memories are read."""
-
-    limit: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 100
-
-
-class SpaceFigures(OfSpace, frozen=True, kw_only=True):
-    """A request for figures of one space."""
-
-    since_units: (
-        Annotated[float, Meta(ge=0, description="`spentUnits` of the answer before: what was spent since is told.")]
-        | None
-    ) = None
-
-
 class AppStatistics:
     """Routes that count memories of apps; of the caller's apps only.
 
@@ -248,16 +227,20 @@ class AppStatistics:
         self._now = now
 
     @APPS.get("", "list_apps")
-    async def spaces(self, asked: ListSpaces) -> ListedSpaces:
+    async def spaces(
+        self, *, limit: Annotated[int, Meta(ge=1, le=10_000, description="How many at most.")] = 1_000
+    ) -> ListedSpaces:
         """Apps, and users in apps, that have or had memories."""
-        found, more = await _spaces(self._memories, asked.limit)
+        found, more = await _spaces(self._memories, limit)
         listed = [answered(ListedSpace, each) for each in sorted(found, key=lambda each: (each.app_id, each.user_id))]
         return ListedSpaces(spaces=listed, more=more)
 
     @APPS.get("/statistics", "get_statistics", also={"text/html": "<!doctype html>…"})
-    async def all_spaces(self, asked: CountSpaces, request: Request) -> RouteAnswer[Statistics] | Response:
+    async def all_spaces(
+        self, request: Request, *, limit: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 100
+    ) -> RouteAnswer[Statistics] | Response:
         """Statistics of all apps: a page, or JSON for who accepts that and no HTML."""
-        found, more = await _spaces(self._memories, asked.limit)
+        found, more = await _spaces(self._memories, limit)
         figures = await asyncio.gather(*[_counted(self._memories, space) for space in found])
         counted = statistics(self._now(), figures, more=more)
         accepted = request.headers.get("accept", "")
@@ -266,12 +249,20 @@ class AppStatistics:
         return Response(page(counted), headers=HEADERS, media_type="text/html")
 
     @APPS.get("/{app_id:path}/memories/stats", "get_app_statistics")
-    async def stats(self, asked: SpaceFigures) -> SpaceStats:
+    async def stats(
+        self,
+        asked: OfSpace,
+        *,
+        since_units: Annotated[
+            float, Meta(ge=0, description="`spentUnits` of the answer before: what was spent since is told.")
+        ]
+        | None = None,
+    ) -> SpaceStats:
         """Counts and energy of an app's memories."""
         space = AskedSpace(asked)
         progress = await self._memories.stats(space.app_id, space.user_id)
         found = await self._memories.memories(space.app_id, space.user_id)
-        return space_stats(space.app_id, space.user_id, progress, found, since_units=asked.since_units)
+        return space_stats(space.app_id, space.user_id, progress, found, since_units=since_units)
 
 
 async def _spaces(memories: AppMemoryIndex, limit: int) -> tuple[list[AppMemoriesChanged], bool]:

@@ -68,12 +68,6 @@ class ErasureStanding(Struct, frozen=True, kw_only=True):
     proof: ErasureProved | None
 
 
-class OfErasure(Struct, frozen=True, kw_only=True):
-    """A question about an erasure."""
-
-    request_id: Annotated[Identifier, Meta(description="As the request was answered.")]
-
-
 class Erasures:
     """Routes of erasure.
 
@@ -121,12 +115,14 @@ class Erasures:
         return Accepted(accepted, {"Location": place})
 
     @_ERASURE.get("/{request_id}", "get_erasure", anonymous=True)
-    async def proof(self, asked: OfErasure) -> ErasureStanding:
+    async def proof(
+        self, *, request_id: Annotated[Identifier, Meta(description="As the request was answered.")]
+    ) -> ErasureStanding:
         """The proof of an erasure: what was looked at and removed, store by store. It names nobody."""
         if self._requests is None:
             raise read_only()
-        proof = await self._requests.proof(asked.request_id)
-        return ErasureStanding(request_id=asked.request_id, proved=proof is not None, proof=proof)
+        proof = await self._requests.proof(request_id)
+        return ErasureStanding(request_id=request_id, proved=proof is not None, proof=proof)
 
 
 def _scope(asked: Erase, asked_by: Caller) -> EraseScope:

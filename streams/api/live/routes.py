@@ -203,10 +203,7 @@ MOST_CHARS = 1_000
 _Said = TypeVar("_Said", AlertAcknowledged, AlertTriaged, AlertLabelled)
 
 
-class OfAlert(Struct, frozen=True, kw_only=True):
-    """A request about an alert."""
-
-    alert_id: Annotated[Identifier, Meta(description="As the stream has it.")]
+AlertId = Annotated[Identifier, Meta(description="As the stream has it.")]
 
 
 class AlertCommands:
@@ -226,35 +223,31 @@ class AlertCommands:
     @LIVE.post(
         "/alerts/{alert_id:path}/acknowledge", "acknowledge_alert", audits="acted", errors=(HTTPStatus.CONFLICT,)
     )
-    async def acknowledge(self, asked: OfAlert, body: Acknowledge) -> Accepted[Written]:
+    async def acknowledge(self, body: Acknowledge, *, alert_id: AlertId) -> Accepted[Written]:
         """Say that somebody looks at an alert: it is not repeated until it grows worse or is resolved.
 
         Raises:
-            Problem: 404 no such alert of the session; 409 it is resolved; 422 the note is too long; 503 nothing is
-                written here.
-            DeliveryFailed: The log did not confirm it.
+            Problem: 404 no such alert of the session; 409 it is resolved; 422 the note is too long.
         """
         _require_short("note", body.note)
-        return await self._say_of(asked, body, AlertAcknowledged, note=body.note)
+        return await self._say_of(alert_id, body, AlertAcknowledged, note=body.note)
 
     @LIVE.post("/alerts/{alert_id:path}/label", "label_alert", audits="acted")
-    async def label(self, asked: OfAlert, body: Label) -> Accepted[Written]:
+    async def label(self, body: Label, *, alert_id: AlertId) -> Accepted[Written]:
         """Say whether an alert was right; back-tests and calibration measure by it, and the latest label counts.
 
         Raises:
-            Problem: 404 no such alert of the session; 422 the reason is too long; 503 nothing is written here.
-            DeliveryFailed: The log did not confirm it.
+            Problem: 404 no such alert of the session; 422 the reason is too long.
         """
         _require_short("reason", body.reason)
-        return await self._say_of(asked, body, AlertLabelled, escalating=body.label, reason=body.reason)
+        return await self._say_of(alert_id, body, AlertLabelled, escalating=body.label, reason=body.reason)
 
     @LIVE.post("/alerts/label", "label_alerts", audits="acted")
     async def label_all(self, body: LabelAll) -> Accepted[AllWritten]:
         """Say of several alerts at once whether they were right.
 
         Raises:
-            Problem: 404 a session has no such alert; 422 the reason is too long; 503 nothing is written here.
-            DeliveryFailed: The log did not confirm it.
+            Problem: 404 a session has no such alert; 422 the reason is too long.
         """
         _require_short("reason", body.reason)
         said = await self._say(body.alerts, AlertLabelled, escalating=body.label, reason=body.reason)
@@ -268,8 +261,7 @@ class AlertCommands:
 
         Raises:
             Problem: 404 a session has no such alert; 409 one is resolved, and takes but a note; 422 nothing is said,
-                the note is too long, or what is to be repeated is no alert of the app; 503 nothing is written here.
-            DeliveryFailed: The log did not confirm it.
+                the note is too long, or what is to be repeated is no alert of the app.
         """
         _require_short("note", body.note)
         news = {name: getattr(body, name) for name in ("assignee", "snoozed_until", "duplicate_of", "note")}
@@ -278,9 +270,9 @@ class AlertCommands:
         return Accepted(AllWritten(written=await self._say(body.alerts, AlertTriaged, **news)))
 
     async def _say_of(
-        self, asked: OfAlert, body: Acknowledge | Label, kind: type[_Said], **fields: Any
+        self, alert_id: str, body: Acknowledge | Label, kind: type[_Said], **fields: Any
     ) -> Accepted[Written]:
-        one = NamedAlert(alert_id=asked.alert_id, session_id=body.session_id)
+        one = NamedAlert(alert_id=alert_id, session_id=body.session_id)
         return Accepted((await self._say([one], kind, **fields))[0])
 
     async def _say(self, named: Sequence[NamedAlert], kind: type[_Said], **fields: Any) -> list[Written]:
@@ -381,8 +373,7 @@ class SearchRoutes:
         """Keep a search of an app's alerts under its title, or let it go.
 
         Raises:
-            Problem: 403 another tenant's app; 409 the app has as many as it may; 503 this role takes no commands.
-            DeliveryFailed: The log did not confirm it.
+            Problem: 409 the app has as many as it may.
         """
         space = AskedSpace(OfSpace(app_id=body.app_id))
         command = SearchSaved(**space.command(now_utc()), search=body.search, kept=body.kept)

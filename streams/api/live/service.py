@@ -189,15 +189,6 @@ MOST_FACTS = 2_000
 """Facts have no index of words: so many of the latest are looked through."""
 
 
-class SearchLive(OfApp, frozen=True, kw_only=True):
-    """A request for what answers a query."""
-
-    q: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, pattern=r"\S", description="What to look for.")]
-    kind: Annotated[SearchKind, Meta(description="Among what.")] = "turns"
-    limit: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 20
-    text: Annotated[bool, Meta(description="Also what it says, not its place alone.")] = True
-
-
 class LiveSearch:
     """Searches for the caller of a request: the store gives only the caller's apps.
 
@@ -213,22 +204,27 @@ class LiveSearch:
         self._search = search
 
     @LIVE.get("/search", "search_live", audits="text_read")
-    async def find(self, asked: SearchLive) -> Hits:
-        """Turns, episodes, facts of users or memories of apps that answer a query, best first.
-
-        Raises:
-            Problem: 403, another tenant's app.
-            StoreUnavailable: The store does not answer.
-        """
+    async def find(
+        self,
+        asked: OfApp,
+        *,
+        q: Annotated[
+            str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, pattern=r"\S", description="What to look for.")
+        ],
+        kind: Annotated[SearchKind, Meta(description="Among what.")] = "turns",
+        limit: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 20,
+        text: Annotated[bool, Meta(description="Also what it says, not its place alone.")] = True,
+    ) -> Hits:
+        """Turns, episodes, facts of users or memories of apps that answer a query, best first."""
         asked_by = caller()
         # Without an app those of the caller; who reads all, searches those with sessions on the board.
         apps = asked_by.apps_of(asked.app_id) or tuple(sorted(self._board.apps()))
         if not apps:
             return Hits(hits=[])
         searches = {"turns": self._turns, "episodes": self._episodes, "facts": self._facts, "memories": self._memories}
-        hits = await searches[asked.kind](asked.q, apps, asked.limit)
+        hits = await searches[kind](q, apps, limit)
         may_read = [hit for hit in hits if asked_by.may_read(hit.app_id)]
-        return Hits(hits=may_read if asked.text else [structs.replace(hit, text=None) for hit in may_read])
+        return Hits(hits=may_read if text else [structs.replace(hit, text=None) for hit in may_read])
 
     async def _turns(self, query: str, apps: tuple[str, ...], limit: int) -> list[Hit]:
         found = await self._search.turns(query, Scope(app_ids=apps), limit)

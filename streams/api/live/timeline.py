@@ -15,7 +15,7 @@ from streams.api.answers import answered
 from streams.api.live import messages
 from streams.api.live.board import LiveBoard
 from streams.api.live.known import MOST_SEGMENTS, KnownAlert
-from streams.api.live.routes import LIVE, OfAlert
+from streams.api.live.routes import LIVE, AlertId
 from streams.api.sessions.turns import OfSession, session_of
 from streams.http.audit import note, note_ids
 from streams.http.problems import invalid_field, not_found
@@ -32,22 +32,6 @@ MOST_GONE_TOPICS = 50
 _DIGITS = 4
 MOST_EPISODES = 100
 """Of the user, among which those of the session are looked for."""
-
-
-class SaidTurns(OfSession, frozen=True, kw_only=True):
-    """A request for what was said."""
-
-    first: Annotated[int, Meta(ge=0, le=2**53, description="Number of the first turn.")] = 0
-    last: Annotated[int, Meta(ge=0, le=2**53, description="Number of the last turn, at most 999 on.")] = 199
-
-
-class OfTimeline(OfSession, frozen=True, kw_only=True):
-    """A request for a session."""
-
-    text: Annotated[
-        bool,
-        Meta(description="Also titles of topics, facts, summaries, notes: takes the permission, and is audited."),
-    ] = False
 
 
 class SimilarSession(Struct, frozen=True, kw_only=True):
@@ -73,12 +57,6 @@ class SimilarSessions(Struct, frozen=True, kw_only=True):
     sessions: list[SimilarSession]
 
 
-class SimilarToAlert(OfAlert, frozen=True, kw_only=True):
-    """A request for sessions like that of an alert."""
-
-    limit: Annotated[int, Meta(ge=1, le=50, description="How many at most.")] = 10
-
-
 @dataclass(frozen=True)
 class TimelineReader:
     """Reads for the caller of a request: the memories give only the caller's apps.
@@ -100,29 +78,40 @@ class TimelineReader:
     quoted: Callable[[str], str] = without_secrets
 
     @LIVE.get("/texts/{session_id:path}", "list_session_texts", audits="text_read")
-    async def said(self, asked: SaidTurns) -> messages.Said:
+    async def said(
+        self,
+        asked: OfSession,
+        *,
+        first: Annotated[int, Meta(ge=0, le=2**53, description="Number of the first turn.")] = 0,
+        last: Annotated[int, Meta(ge=0, le=2**53, description="Number of the last turn, at most 999 on.")] = 199,
+    ) -> messages.Said:
         """What was said in a session; turns that are not indexed (any more) are left out.
 
         Raises:
             Problem: 422, too many, or the last before the first.
-            StoreUnavailable: The store does not answer.
         """
-        if not 0 <= asked.last - asked.first < MOST_TURNS:
+        if not 0 <= last - first < MOST_TURNS:
             raise invalid_field("last", f"is to be from first on, and with it at most {MOST_TURNS} turns")
         session = await session_of(self.turns, asked.session_id, asked.app_id)
-        found = await self.turns.turns_numbered(session, range(asked.first, asked.last + 1))
+        found = await self.turns.turns_numbered(session, range(first, last + 1))
         return messages.Said(turns=[answered(messages.SaidTurn, each) for each in found])
 
     @LIVE.get("/sessions/{session_id:path}", "get_session_timeline")
-    async def timeline(self, asked: OfTimeline) -> messages.Timeline:
+    async def timeline(
+        self,
+        asked: OfSession,
+        *,
+        text: Annotated[
+            bool,
+            Meta(description="Also titles of topics, facts, summaries, notes: takes the permission, and is audited."),
+        ] = False,
+    ) -> messages.Timeline:
         """One session: turns, modes, segments, topics, facts, episodes, alerts with their grounds.
 
         Raises:
-            Problem: 403, another tenant's app; 404, the board does not know the session, or it is another tenant's.
-            AmbiguousApp: Several apps have a session of this id.
-            StoreUnavailable: The store does not answer.
+            Problem: 404, the board does not know the session, or it is another tenant's.
         """
-        asked_by, text = note("text_read") if asked.text else caller(), asked.text
+        asked_by = note("text_read") if text else caller()
         if (app_id := asked_by.app_of(asked.app_id)) is None:
             session = self.board.named(asked.session_id, asked_by.may_read)
         else:
@@ -166,19 +155,23 @@ class TimelineReader:
         )
 
     @LIVE.get("/alerts/{alert_id:path}/similar", "find_similar_sessions")
-    async def similar(self, asked: SimilarToAlert) -> SimilarSessions:
+    async def similar(
+        self,
+        *,
+        alert_id: AlertId,
+        limit: Annotated[int, Meta(ge=1, le=50, description="How many at most.")] = 10,
+    ) -> SimilarSessions:
         """Sessions of the alert's app in which something like its evidence was said, by the index; without the words.
 
         Raises:
             Problem: 404, the board does not know the alert, or it is another tenant's.
-            StoreUnavailable: The store does not answer.
         """
-        alert = self.board.alert(asked.alert_id)
+        alert = self.board.alert(alert_id)
         if alert is None or not caller().may_read(alert.event.app_id):
             raise not_found("no such alert within live.window; `turntide alerts list` shows older ones")
         note_ids({"app_id": alert.event.app_id}.get)
         session = SessionName(alert.event.app_id, alert.event.session_id)
-        found = await self.turns.sessions_like(session, [each.turn for each in alert.event.evidence], asked.limit)
+        found = await self.turns.sessions_like(session, [each.turn for each in alert.event.evidence], limit)
         rows = [(turn, self.board.row(SessionName(turn.app_id, turn.session_id))) for turn in found]
         return SimilarSessions(
             sessions=[

@@ -17,7 +17,7 @@ from msgspec import Meta, structs
 
 from models import events
 from streams.api.commands import Commands
-from streams.api.projects.items import OfConversation, OfProjectMemory
+from streams.api.projects.items import ConversationName, MemoryName
 from streams.api.projects.messages import (
     DONE_OUTCOMES,
     PROJECTS,
@@ -43,21 +43,6 @@ COMMAND: RouteRules = {"role": TokenRole.ADMIN, "audits": "acted", "errors": (HT
 """What every route declares that changes something."""
 _BEGINNING = (events.ProjectMemoryAdded, events.ProjectImported, events.ConversationStatusSet)
 """What may begin a project."""
-
-
-class OfPending(OfProject, frozen=True, kw_only=True):
-    """A request about a pending fact."""
-
-    pending_id: Annotated[ItemName, Meta(description="As the list has it.")]
-    decision: Annotated[Literal["promote", "discard"], Meta(description="It becomes a memory, or goes.")]
-
-
-class OfRelationship(OfProject, frozen=True, kw_only=True):
-    """A request about a relationship."""
-
-    source_id: Annotated[ItemName, Meta(description="Where it goes out.")]
-    target_id: Annotated[ItemName, Meta(description="Where it leads to.")]
-    relation: Annotated[ItemName, Meta(description="Its type.")]
 
 
 class ProjectCommandRoutes:
@@ -87,22 +72,28 @@ class ProjectCommandRoutes:
         return await self.do(asked, events.ProjectMemoryAdded, memory_type=fields.pop("type"), **fields)
 
     @PROJECTS.put("/memories/{memory_id}", "edit_project_memory", **COMMAND)
-    async def edit(self, asked: OfProjectMemory, body: EditProjectMemory) -> DeedAnswer | Accepted[PendingDeed]:
+    async def edit(
+        self, asked: OfProject, body: EditProjectMemory, *, memory_id: MemoryName
+    ) -> DeedAnswer | Accepted[PendingDeed]:
         """Put a memory right, expire or reopen it, put it away or restore it; what was known before stays known."""
         _require_sensible(body)
-        return await self.do(
-            asked, events.ProjectMemoryEdited, "memory", memory_id=asked.memory_id, **structs.asdict(body)
-        )
+        return await self.do(asked, events.ProjectMemoryEdited, "memory", memory_id=memory_id, **structs.asdict(body))
 
     @PROJECTS.delete("/memories/{memory_id}", "delete_project_memory", **COMMAND)
-    async def delete(self, asked: OfProjectMemory) -> DeedAnswer | Accepted[PendingDeed]:
+    async def delete(self, asked: OfProject, *, memory_id: MemoryName) -> DeedAnswer | Accepted[PendingDeed]:
         """Delete a memory with all relationships to it; what it had superseded holds again."""
-        return await self.do(asked, events.ProjectMemoryDeleted, "memory", memory_id=asked.memory_id)
+        return await self.do(asked, events.ProjectMemoryDeleted, "memory", memory_id=memory_id)
 
     @PROJECTS.post("/pending/{pending_id}/{decision}", "decide_pending_fact", **COMMAND)
-    async def decide(self, asked: OfPending) -> DeedAnswer | Accepted[PendingDeed]:
+    async def decide(
+        self,
+        asked: OfProject,
+        *,
+        pending_id: Annotated[ItemName, Meta(description="As the list has it.")],
+        decision: Annotated[Literal["promote", "discard"], Meta(description="It becomes a memory, or goes.")],
+    ) -> DeedAnswer | Accepted[PendingDeed]:
         """Promote a pending fact to a memory, or discard it."""
-        decided = {"pending_id": asked.pending_id, "promoted": asked.decision == "promote"}
+        decided = {"pending_id": pending_id, "promoted": decision == "promote"}
         return await self.do(asked, events.PendingFactDecided, "pending fact", **decided)
 
     @PROJECTS.put("/relationships", "set_relationship", **COMMAND)
@@ -111,16 +102,25 @@ class ProjectCommandRoutes:
         return await self.do(asked, events.RelationshipSet, **structs.asdict(body))
 
     @PROJECTS.delete("/relationships", "delete_relationship", **COMMAND)
-    async def unrelate(self, asked: OfRelationship) -> DeedAnswer | Accepted[PendingDeed]:
+    async def unrelate(
+        self,
+        asked: OfProject,
+        *,
+        source_id: Annotated[ItemName, Meta(description="Where it goes out.")],
+        target_id: Annotated[ItemName, Meta(description="Where it leads to.")],
+        relation: Annotated[ItemName, Meta(description="Its type.")],
+    ) -> DeedAnswer | Accepted[PendingDeed]:
         """Take a relationship back."""
-        edge = {name: getattr(asked, name) for name in ("source_id", "target_id", "relation")}
+        edge = {"source_id": source_id, "target_id": target_id, "relation": relation}
         return await self.do(asked, events.RelationshipSet, "relationship", **edge, strength=None)
 
     @PROJECTS.put("/conversations/{conversation_id:path}/status", "set_conversation_status", **COMMAND)
-    async def set_status(self, asked: OfConversation, body: SetStatus) -> DeedAnswer | Accepted[PendingDeed]:
+    async def set_status(
+        self, asked: OfProject, body: SetStatus, *, conversation_id: ConversationName
+    ) -> DeedAnswer | Accepted[PendingDeed]:
         """Start, pause or end a conversation; its turns come as turns."""
         result = structs.asdict(body)
-        return await self.do(asked, events.ConversationStatusSet, conversation_id=asked.conversation_id, **result)
+        return await self.do(asked, events.ConversationStatusSet, conversation_id=conversation_id, **result)
 
     @PROJECTS.post("/consolidate", "consolidate_project", **COMMAND)
     async def consolidate(self, asked: OfProject) -> DeedAnswer | Accepted[PendingDeed]:

@@ -22,127 +22,48 @@ _Limit = Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="How many at
 _Conversation = Annotated[Identifier, Meta(description="Only of this one.")]
 
 
-class OfProjectMemory(OfProject, frozen=True, kw_only=True):
-    """A request about one memory."""
-
-    memory_id: Annotated[ItemName, Meta(description="As lists have it.")]
-
-
-class OfConversation(OfProject, frozen=True, kw_only=True):
-    """A request about one conversation."""
-
-    conversation_id: Annotated[Identifier, Meta(description="Id of its session.")]
-
-
-class ListMemories(OfProject, frozen=True, kw_only=True):
-    """A request for memories."""
-
-    memory_type: Annotated[MemoryType, Meta(description="Only of this type.")] | None = None
-    category: Annotated[str, Meta(max_length=64, description="Only of this one.")] | None = None
-    tag: Annotated[str, Meta(max_length=64, description="Only with this one.")] | None = None
-    include_archived: Annotated[bool, Meta(description="Also what a consolidation put away.")] = False
-    before: Annotated[str, Meta(max_length=64, description="`next` of the page before.")] = ""
-    limit: _Limit = 100
-
-
-class ValidAt(OfProject, frozen=True, kw_only=True):
-    """A request for what held."""
-
-    at: Annotated[UtcTime, Meta(description="When it held; none: now.")] | None = None
-    known_at: Annotated[UtcTime, Meta(description="By what was known then; none: by what is known now.")] | None = None
-
-
-class ListPending(OfProject, frozen=True, kw_only=True):
-    """A request for pending facts."""
-
-    after: Annotated[str, Meta(max_length=100, description="`next` of the page before.")] = ""
-    limit: _Limit = 100
-
-
-class ListConversations(OfProject, frozen=True, kw_only=True):
-    """A request for conversations."""
-
-    limit: _Limit = 100
-
-
-class OfChunk(OfProject, frozen=True, kw_only=True):
-    """A request about one chunk."""
-
-    chunk_id: Annotated[ItemName, Meta(description="As its conversation has it.")]
-
-
-class ListEpisodes(OfProject, frozen=True, kw_only=True):
-    """A request for key moments."""
-
-    conversation_id: _Conversation | None = None
-    kind: Annotated[EpisodeKind, Meta(description="Only of this kind.")] | None = None
-    min_significance: Annotated[float, Meta(ge=0, le=1, description="At least.")] = 0.0
-
-
-class OfArc(OfProject, frozen=True, kw_only=True):
-    """A request for a narrative arc."""
-
-    conversation_id: _Conversation | None = None
-
-
+_After = Annotated[str, Meta(max_length=100, description="`next` of the page before.")]
+_Direction = Annotated[Literal["out", "in", "both"], Meta(description="As relationships lead, against it, or both.")]
+MemoryName = Annotated[ItemName, Meta(description="As lists have it.")]
+ConversationName = Annotated[Identifier, Meta(description="Id of its session.")]
 _MemoryId = Annotated[ItemName, Meta(description="A memory.")]
-
-
-class WholeGraph(OfProject, frozen=True, kw_only=True):
-    """A request for a graph."""
-
-    limit: Annotated[int, Meta(ge=1, le=10 * answers.MAX_PAGE, description="Relationships at most.")] = answers.MAX_PAGE
-
-
-class OfNode(OfProject, frozen=True, kw_only=True):
-    """A request about a memory in the graph."""
-
-    memory_id: _MemoryId
-
-
-class Neighbours(OfNode, frozen=True, kw_only=True):
-    """A request for what is near."""
-
-    depth: Annotated[int, Meta(ge=1, le=MAX_DEPTH, description="Relationships away, at most.")] = 1
-    relation: Annotated[list[str], Meta(max_length=16, description="Only over these; once for each.")] | None = None
-    direction: Annotated[
-        Literal["out", "in", "both"], Meta(description="As relationships lead, against it, or both.")
-    ] = "both"
-
-
-class BetweenNodes(OfProject, frozen=True, kw_only=True):
-    """A request for what leads from one memory to another."""
-
-    source_id: _MemoryId
-    target_id: Annotated[ItemName, Meta(description="Another.")]
 
 
 class ProjectItems(OfReader):
     """Routes that look up items, and relationships of memories."""
 
     @PROJECTS.get("/memories", "list_project_memories", audits="text_read")
-    async def memories(self, asked: ListMemories) -> answers.MemoryPage:
+    async def memories(
+        self,
+        asked: OfProject,
+        *,
+        memory_type: Annotated[MemoryType, Meta(description="Only of this type.")] | None = None,
+        category: Annotated[str, Meta(max_length=64, description="Only of this one.")] | None = None,
+        tag: Annotated[str, Meta(max_length=64, description="Only with this one.")] | None = None,
+        include_archived: Annotated[bool, Meta(description="Also what a consolidation put away.")] = False,
+        before: Annotated[str, Meta(max_length=64, description="`next` of the page before.")] = "",
+        limit: _Limit = 100,
+    ) -> answers.MemoryPage:
         """Memories of a project, the newest first, page by page. Nothing counts as accessed."""
         view = await self._view(asked)
         wanted = (
             each
             for memory_id, each in sorted(view.memories.items(), reverse=True)
-            if (not asked.before or memory_id < asked.before)
-            and asked.memory_type in {None, each.type}
-            and asked.category in {None, each.category}
-            and (asked.tag is None or asked.tag in each.tags)
-            and (asked.include_archived or not each.archived)
+            if (not before or memory_id < before)
+            and memory_type in {None, each.type}
+            and category in {None, each.category}
+            and (tag is None or tag in each.tags)
+            and (include_archived or not each.archived)
         )
-        limit = asked.limit
         page = [each for each, _ in zip(wanted, range(limit + 1), strict=False)]
         following = page[limit - 1].id if len(page) > limit else ""
         return answers.MemoryPage(memories=list(map(self._reader.present, page[:limit])), next=following)
 
     @PROJECTS.get("/memories/{memory_id}", "get_project_memory", audits="text_read")
-    async def memory(self, asked: OfProjectMemory) -> answers.ProjectMemoryAnswer:
+    async def memory(self, asked: OfProject, *, memory_id: MemoryName) -> answers.ProjectMemoryAnswer:
         """One memory, with its history and what leads to it. Nothing counts as accessed."""
-        view = await self._view(asked, asked.memory_id)
-        found = view.memories[asked.memory_id]
+        view = await self._view(asked, memory_id)
+        found = view.memories[memory_id]
         incoming = [
             answers.Edge(source_id=other.id, target_id=found.id, type=each.type, strength=each.strength)
             for other in view.memories.values()
@@ -154,106 +75,143 @@ class ProjectItems(OfReader):
         )
 
     @PROJECTS.get("/valid_at", "list_valid_memories", audits="text_read")
-    async def valid_at(self, asked: ValidAt) -> answers.ValidMemories:
+    async def valid_at(
+        self,
+        asked: OfProject,
+        *,
+        at: Annotated[UtcTime, Meta(description="When it held; none: now.")] | None = None,
+        known_at: Annotated[UtcTime, Meta(description="By what was known then; none: by what is known now.")]
+        | None = None,
+    ) -> answers.ValidMemories:
         """What held at a time, and if asked by what was known at another: two time axes.
 
         What a consolidation put away is left out of the present only. Nothing counts as accessed.
         """
         view = await self._view(asked)
-        when = asked.at or self._reader.now()
-        present = asked.at is None and asked.known_at is None
-        found = [each for each in view.valid_at(when, asked.known_at) if not (present and each.archived)]
-        return answers.ValidMemories(at=when, known_at=asked.known_at, memories=found)
+        when, present = at or self._reader.now(), at is None and known_at is None
+        found = [each for each in view.valid_at(when, known_at) if not (present and each.archived)]
+        return answers.ValidMemories(at=when, known_at=known_at, memories=found)
 
     @PROJECTS.get("/pending", "list_pending_facts", audits="text_read")
-    async def pending(self, asked: ListPending) -> answers.PendingFacts:
+    async def pending(self, asked: OfProject, *, after: _After = "", limit: _Limit = 100) -> answers.PendingFacts:
         """Facts that are not sure enough to be memories, the surest first, page by page."""
-        last = _place(asked.after)
+        last = _place(after)
         view = await self._view(asked)
         waiting = sorted((fact for fact in view.pending.values() if _surest_first(fact) > last), key=_surest_first)
-        page = waiting[: asked.limit]
-        following = f"{page[-1].confidence!r}:{page[-1].id}" if len(waiting) > asked.limit else ""
+        page = waiting[:limit]
+        following = f"{page[-1].confidence!r}:{page[-1].id}" if len(waiting) > limit else ""
         return answers.PendingFacts(pending=page, next=following)
 
     @PROJECTS.get("/conversations", "list_conversations", audits="text_read")
-    async def conversations(self, asked: ListConversations) -> answers.Conversations:
+    async def conversations(self, asked: OfProject, *, limit: _Limit = 100) -> answers.Conversations:
         """Conversations of a project, the latest first."""
         view = await self._view(asked)
         latest = sorted(view.conversations.values(), key=lambda each: (each.last_at, each.id), reverse=True)
-        return answers.Conversations(conversations=latest[: asked.limit])
+        return answers.Conversations(conversations=latest[:limit])
 
     @PROJECTS.get("/conversations/{conversation_id:path}", "get_conversation", audits="text_read")
-    async def conversation(self, asked: OfConversation) -> answers.ConversationAnswer:
+    async def conversation(self, asked: OfProject, *, conversation_id: ConversationName) -> answers.ConversationAnswer:
         """A conversation with its chunks and its messages at hand."""
         named = AskedProject(asked)
         view = await self._reader.view(named)
-        found = conversation_of(view, asked.conversation_id)
+        found = conversation_of(view, conversation_id)
         said = await self._reader.messages(named, found)
         return answers.ConversationAnswer(conversation=found, chunks=chunks_of(view, found.id), recent_messages=said)
 
     @PROJECTS.get("/chunks/{chunk_id}", "get_conversation_chunk", audits="text_read")
-    async def chunk(self, asked: OfChunk) -> answers.ChunkAnswer:
+    async def chunk(
+        self, asked: OfProject, *, chunk_id: Annotated[ItemName, Meta(description="As its conversation has it.")]
+    ) -> answers.ChunkAnswer:
         """A chunk of a conversation, with the messages it was made of, from the index or the archive."""
         named = AskedProject(asked)
-        found = (await self._reader.view(named)).chunks.get(asked.chunk_id)
+        found = (await self._reader.view(named)).chunks.get(chunk_id)
         if found is None:
             raise no_such("chunk", "conversations/{conversation_id}")
         said = await self._reader.originals(named, found)
         return answers.ChunkAnswer(chunk=found, messages=said, missing=max(0, found.messages - len(said)))
 
     @PROJECTS.get("/episodes", "list_project_episodes", audits="text_read")
-    async def episodes(self, asked: ListEpisodes) -> answers.Episodes:
+    async def episodes(
+        self,
+        asked: OfProject,
+        *,
+        conversation_id: _Conversation | None = None,
+        kind: Annotated[EpisodeKind, Meta(description="Only of this kind.")] | None = None,
+        min_significance: Annotated[float, Meta(ge=0, le=1, description="At least.")] = 0.0,
+    ) -> answers.Episodes:
         """Key moments, in order of time. Nothing counts as accessed."""
         view = await self._view(asked)
         found = [
             each
             for each in view.episodes.values()
-            if asked.conversation_id in {None, each.conversation_id}
-            and asked.kind in {None, each.kind}
-            and each.significance >= asked.min_significance
+            if conversation_id in {None, each.conversation_id}
+            and kind in {None, each.kind}
+            and each.significance >= min_significance
         ]
         return answers.Episodes(episodes=sorted(found, key=attrgetter("started_at", "id")))
 
     @PROJECTS.get("/arc", "get_narrative_arc", audits="text_read")
-    async def arc(self, asked: OfArc) -> answers.ArcAnswer:
+    async def arc(self, asked: OfProject, *, conversation_id: _Conversation | None = None) -> answers.ArcAnswer:
         """The narrative arc of a conversation or of the whole project: by thirds, and the key moments.
 
         Nothing counts as accessed.
         """
         view = await self._view(asked)
-        if asked.conversation_id is not None:
-            conversation_of(view, asked.conversation_id)
-        return answered(answers.ArcAnswer, view.arc(asked.conversation_id), conversation_id=asked.conversation_id or "")
+        if conversation_id is not None:
+            conversation_of(view, conversation_id)
+        return answered(answers.ArcAnswer, view.arc(conversation_id), conversation_id=conversation_id or "")
 
     @PROJECTS.get("/graph", "get_graph", audits="text_read")
-    async def graph(self, asked: WholeGraph) -> answers.GraphAnswer:
+    async def graph(
+        self,
+        asked: OfProject,
+        *,
+        limit: Annotated[
+            int, Meta(ge=1, le=10 * answers.MAX_PAGE, description="Relationships at most.")
+        ] = answers.MAX_PAGE,
+    ) -> answers.GraphAnswer:
         """Memories with relationships, and these; those of the newest memories first. Nothing counts as accessed."""
         view = await self._view(asked)
-        edges = [edge for edge, _ in zip(_edges(view), range(asked.limit), strict=False)]
+        edges = [edge for edge, _ in zip(_edges(view), range(limit), strict=False)]
         ends = sorted({end for edge in edges for end in (edge.source_id, edge.target_id)})
         return answers.GraphAnswer(nodes=[self._node(view, each) for each in ends], edges=edges)
 
     @PROJECTS.get("/graph/neighbours", "list_neighbours", audits="text_read")
-    async def near(self, asked: Neighbours) -> answers.RelatedMemories:
+    async def near(
+        self,
+        asked: OfProject,
+        *,
+        memory_id: _MemoryId,
+        depth: Annotated[int, Meta(ge=1, le=MAX_DEPTH, description="Relationships away, at most.")] = 1,
+        relation: Annotated[list[str], Meta(max_length=16, description="Only over these; once for each.")]
+        | None = None,
+        direction: _Direction = "both",
+    ) -> answers.RelatedMemories:
         """Memories a few relationships away, the nearest first. Nothing counts as accessed."""
-        view = await self._view(asked, asked.memory_id)
-        found = neighbours(view.graph, asked.memory_id, asked.depth, types=asked.relation, direction=asked.direction)
-        return self._related(view, asked.memory_id, found)
+        view = await self._view(asked, memory_id)
+        found = neighbours(view.graph, memory_id, depth, types=relation, direction=direction)
+        return self._related(view, memory_id, found)
 
     @PROJECTS.get("/graph/dependents", "list_dependents", audits="text_read")
-    async def depending(self, asked: OfNode) -> answers.RelatedMemories:
+    async def depending(self, asked: OfProject, *, memory_id: _MemoryId) -> answers.RelatedMemories:
         """What depends on a memory, directly or by way of others. Nothing counts as accessed."""
-        view = await self._view(asked, asked.memory_id)
-        return self._related(view, asked.memory_id, dependents(view.graph, asked.memory_id))
+        view = await self._view(asked, memory_id)
+        return self._related(view, memory_id, dependents(view.graph, memory_id))
 
     @PROJECTS.get("/graph/path", "find_path", audits="text_read")
-    async def way(self, asked: BetweenNodes) -> answers.PathAnswer:
+    async def way(
+        self,
+        asked: OfProject,
+        *,
+        source_id: _MemoryId,
+        target_id: Annotated[ItemName, Meta(description="Another.")],
+    ) -> answers.PathAnswer:
         """The shortest way from one memory to another, in whichever direction its relationships lead.
 
         Nothing counts as accessed.
         """
-        view = await self._view(asked, asked.source_id, asked.target_id)
-        found = path(view.graph, asked.source_id, asked.target_id)
+        view = await self._view(asked, source_id, target_id)
+        found = path(view.graph, source_id, target_id)
         edges = [
             answers.Edge(source_id=each.source, target_id=each.target, type=each.type, strength=each.strength)
             for each in found or []

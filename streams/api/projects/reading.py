@@ -79,9 +79,6 @@ class ProjectReader:
         """The memories and episodes that matter to a question, with what their relevance is made of.
 
         Each counts as accessed, unless `record_access` is false.
-
-        Raises:
-            StoreUnavailable: The store does not answer.
         """
         return await self._answered(AskedProject(asked), body, _query(body, body.query, body.context))
 
@@ -90,9 +87,6 @@ class ProjectReader:
         """Memories, episodes and chunks that speak of something, best first.
 
         Each memory and episode counts as accessed, unless `record_access` is false.
-
-        Raises:
-            StoreUnavailable: The store does not answer.
         """
         named = AskedProject(asked)
         # What is weak is given too; fused scores have no threshold of the policy's.
@@ -108,7 +102,6 @@ class ProjectReader:
 
         Raises:
             Problem: 422 the budget does not hold the system prompt.
-            StoreUnavailable: The store does not answer.
         """
         named = AskedProject(asked)
         policy = _window(self.policy.context, body.budget)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from models.events.fields import Identifier
 from models.events.project import ProjectImported
@@ -33,15 +33,6 @@ _FIELDS: dict[ItemKind, str] = {
 }
 
 
-class ExportItems(OfProject, frozen=True, kw_only=True):
-    """A request for a page of a project's items."""
-
-    kind: Annotated[ItemKind, Meta(description="Of which kind.")]
-    after: Annotated[str, Meta(max_length=256, description="`next` of the page before.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="Items at most.")] = 500
-    originals: Annotated[bool, Meta(description="With chunks the messages they were made of.")] = False
-
-
 class ProjectFiles:
     """Routes that save and bring back.
 
@@ -55,16 +46,24 @@ class ProjectFiles:
         self._commands = commands
 
     @PROJECTS.get("/export", "export_project_items", audits="text_read")
-    async def export(self, asked: ExportItems) -> answers.ExportPage:
+    async def export(
+        self,
+        asked: OfProject,
+        *,
+        kind: Annotated[ItemKind, Meta(description="Of which kind.")],
+        after: Annotated[str, Meta(max_length=256, description="`next` of the page before.")] = "",
+        limit: Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="Items at most.")] = 500,
+        originals: Annotated[bool, Meta(description="With chunks the messages they were made of.")] = False,
+    ) -> answers.ExportPage:
         """A page of a project's items as they are kept, of one kind; with conversations their messages at hand.
 
         Nothing counts as accessed.
         """
         named = AskedProject(asked)
-        page = _page(await self._reader.view(named), asked.kind, asked.after, asked.limit)
+        page = _page(await self._reader.view(named), kind, after, limit)
         if page.conversations:
             page = msgspec.structs.replace(page, messages=await self._reader.messages(named, *page.conversations))
-        if page.chunks and asked.originals:
+        if page.chunks and originals:
             page = msgspec.structs.replace(page, messages=await self._reader.originals(named, *page.chunks))
         return page
 
@@ -91,13 +90,6 @@ def _page(view: ProjectView, kind: ItemKind, after: str, limit: int) -> answers.
 _ALL = replace(PROJECTS, prefix="/v1/projects")
 
 
-class ListProjects(Struct, frozen=True, kw_only=True):
-    """A request for projects."""
-
-    app_id: Annotated[Identifier, Meta(description="The projects' app; none: the token's only one.")] | None = None
-    limit: Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="How many at most.")] = 100
-
-
 class ProjectStandings(OfReader):
     """Routes that say how far projects are; the last ones to be tried."""
 
@@ -116,10 +108,15 @@ class ProjectStandings(OfReader):
         return answered(answers.ProjectStanding, view.stats, known=True, limits=limits, tokens=_tokens(view))
 
     @_ALL.get("", "list_projects")
-    async def listed(self, asked: ListProjects) -> answers.ProjectList:
+    async def listed(
+        self,
+        *,
+        app_id: Annotated[Identifier, Meta(description="The projects' app; none: the token's only one.")] | None = None,
+        limit: Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="How many at most.")] = 100,
+    ) -> answers.ProjectList:
         """Projects that the token reads, those that changed last first."""
         reader = caller()
-        found = await self._reader.projects.projects(reader.app_of(asked.app_id), asked.limit)
+        found = await self._reader.projects.projects(reader.app_of(app_id), limit)
         mine = [each for each in found if reader.may_read(each.app_id)]
         return answers.ProjectList(
             projects=[answered(answers.ListedProject, each, changed_at=each.timestamp) for each in mine]

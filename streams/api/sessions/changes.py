@@ -99,7 +99,7 @@ class SessionChanges:
         """Rate a topic of the session, or tag it.
 
         Raises:
-            Problem: 404 no such topic that the session keeps; 409 the session has ended; 503 nothing is written here.
+            Problem: 404 no such topic that the session keeps; 409 the session has ended.
         """
         if body == AdjustTopic():
             raise invalid_field("", "nothing is to change: name importance or tags")
@@ -120,7 +120,7 @@ class SessionChanges:
         """Say that a user liked or disliked an answer.
 
         Raises:
-            Problem: 404 no such topic or turn; 409 the session has ended; 503 nothing is written here.
+            Problem: 404 no such topic or turn; 409 the session has ended.
         """
         session = await session_of(self.turns, asked.session_id, asked.app_id)
         if body.topic is not None:
@@ -141,8 +141,7 @@ class SessionChanges:
         projects and apps) stays; facts of the user that it said are read again from the new one.
 
         Raises:
-            Problem: 403 no permission to read text; 404 the turn never came, or was erased; 503 nothing is written
-                here.
+            Problem: 403 no permission to read text; 404 the turn never came, or was erased.
         """
         require_text()
         if len(body.content.encode()) > MAX_CONTENT_BYTES:

@@ -150,11 +150,7 @@ class HistoryReader:
 
     @_HISTORY.get("/history", "list_session_history", audits="text_read")
     async def history(self, asked: WholeHistory) -> History:
-        """The whole conversation, page by page: from the index, and what that gave up from the archive.
-
-        Raises:
-            StoreUnavailable: The index or the archive does not answer.
-        """
+        """The whole conversation, page by page: from the index, and what that gave up from the archive."""
         return await self.page(await self.waiting.session(self.turns, asked), asked.first, asked.limit)
 
     async def page(self, session: SessionName, first: int, limit: int) -> History:

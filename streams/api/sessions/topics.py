@@ -34,38 +34,9 @@ if TYPE_CHECKING:
 
 _TOPICS = Group("topics", "What a session is about.", prefix="/v1/sessions/{session_id:path}")
 _WithGone = Annotated[bool, Meta(description="Also topics that were evicted or merged into another.")]
+_Topic = Annotated[Identifier, Meta(description="Id of a topic; none: the active one.")]
 _MOST_GONE = 100
 _ZERO = timedelta(0)
-
-
-class SessionTopics(ReadSession, frozen=True, kw_only=True):
-    """A question for its topics."""
-
-    include_gone: _WithGone = False
-
-
-class SimilarTopics(SimilarTurns, frozen=True, kw_only=True):
-    """A question for topics like a text."""
-
-    include_gone: _WithGone = False
-
-
-class OfTopic(ReadSession, frozen=True, kw_only=True):
-    """A question about one of its topics."""
-
-    topic: Annotated[Identifier, Meta(description="Id of a topic; none: the active one.")] | None = None
-
-
-class TopicHistory(OfTopic, frozen=True, kw_only=True):
-    """A question for what was said of it."""
-
-    include_packed: Annotated[bool, Meta(description="Also messages that were packed.")] = True
-
-
-class NamedTopic(ReadSession, frozen=True, kw_only=True):
-    """A question for one of its topics."""
-
-    topic: Annotated[Identifier, Meta(description="As the list has it.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,27 +111,25 @@ class TopicReader:
     now: Callable[[], datetime] = now_utc
 
     @_TOPICS.get("/topics", "list_topics", audits="text_read")
-    async def topics(self, asked: SessionTopics) -> list[TopicAnswer]:
+    async def topics(self, asked: ReadSession, *, include_gone: _WithGone = False) -> list[TopicAnswer]:
         """Topics of the session, the latest active first; an unknown session has none."""
         session = await self.waiting.session(self.memory, asked)
         found = await self.memory.topics(session)
-        gone = await self.memory.gone(session, found, _MOST_GONE) if asked.include_gone else []
+        gone = await self.memory.gone(session, found, _MOST_GONE) if include_gone else []
         return self._answers([*found.kept, *gone])
 
     @_TOPICS.get("/topics/search", "search_topics", audits="text_read")
-    async def search(self, asked: SimilarTopics) -> list[TopicAnswer]:
+    async def search(self, asked: SimilarTurns, *, include_gone: _WithGone = False) -> list[TopicAnswer]:
         """Topics of the session most like `q` by title and summary, best first. A read is no access of a topic."""
         session = await self.waiting.session(self.memory, asked)
         within = between(asked.since, asked.until)
-        found = await self.memory.find_similar(
-            asked.q, session, asked.top_k, include_gone=asked.include_gone, between=within
-        )
+        found = await self.memory.find_similar(asked.q, session, asked.top_k, include_gone=include_gone, between=within)
         return self._answers(found)
 
     @_TOPICS.get("/context", "assemble_topic_context", audits="text_read")
-    async def context(self, asked: OfTopic) -> list[TopicMessage]:
+    async def context(self, asked: ReadSession, *, topic: _Topic | None = None) -> list[TopicMessage]:
         """Summary and messages at hand of a topic, as chat messages, oldest first. A read is no access of it."""
-        found = await self._found(asked)
+        found = await self._found(asked, topic)
         if found is None:
             return []
         note_given(turns := await self.memory.messages(found, include_packed=False))
@@ -168,18 +137,20 @@ class TopicReader:
         return said if found.summary is None else [TopicMessage("system", f"Topic summary: {found.summary}"), *said]
 
     @_TOPICS.get("/messages", "list_topic_messages", audits="text_read")
-    async def history(self, asked: TopicHistory) -> list[TimedMessage]:
-        """Every message of a topic, in order of time: from the index, and what that gave up from the archive.
-
-        Raises:
-            StoreUnavailable: The index or the archive does not answer.
-        """
-        found = await self._found(asked)
+    async def history(
+        self,
+        asked: ReadSession,
+        *,
+        topic: _Topic | None = None,
+        include_packed: Annotated[bool, Meta(description="Also messages that were packed.")] = True,
+    ) -> list[TimedMessage]:
+        """Every message of a topic, in order of time: from the index, and what that gave up from the archive."""
+        found = await self._found(asked, topic)
         if found is None:
             return []
-        turns = await self.memory.messages(found, include_packed=asked.include_packed)
+        turns = await self.memory.messages(found, include_packed=include_packed)
         messages = {(each.session_id, each.turn): _timed(each) for each in turns}
-        if asked.include_packed and len(messages) < found.message_count and caller().may_read(found.app_id):
+        if include_packed and len(messages) < found.message_count and caller().may_read(found.app_id):
             messages = {**await self._archived(found), **messages}
         return sorted(messages.values(), key=lambda message: message.timestamp)
 
@@ -195,31 +166,33 @@ class TopicReader:
         return found
 
     @_TOPICS.get("/stats", "get_topic_statistics", audits="text_read")
-    async def stats(self, asked: OfTopic) -> TopicStats:
+    async def stats(self, asked: ReadSession, *, topic: _Topic | None = None) -> TopicStats:
         """Statistics of a topic."""
-        found = await self._found(asked)
+        found = await self._found(asked, topic)
         if found is None:
             raise not_found("the session has no active topic (yet): ask again after a turn")
         note_given([])  # a single topic is no item of a list: the audit counts none
         return _stats(found, self.policy, self.now())
 
     @_TOPICS.get("/topics/{topic}", "get_topic", audits="text_read")
-    async def one(self, asked: NamedTopic) -> TopicAnswer:
+    async def one(
+        self, asked: ReadSession, *, topic: Annotated[Identifier, Meta(description="As the list has it.")]
+    ) -> TopicAnswer:
         """One topic, also one that was evicted or merged away."""
-        found = await self.memory.topic(await self.waiting.session(self.memory, asked), asked.topic)
+        found = await self.memory.topic(await self.waiting.session(self.memory, asked), topic)
         if found is None:
             raise _unknown_topic()
         note_given([])
         return _answer(found, self.policy, self.now())
 
-    async def _found(self, asked: OfTopic) -> RememberedTopic | None:
+    async def _found(self, asked: ReadSession, topic: str | None) -> RememberedTopic | None:
         """A topic, or the active one; None where there is no active one.
 
         Raises:
             Problem: 404, the named topic is not known.
         """
-        found = await self.memory.topic(await self.waiting.session(self.memory, asked), asked.topic)
-        if found is None and asked.topic is not None:
+        found = await self.memory.topic(await self.waiting.session(self.memory, asked), topic)
+        if found is None and topic is not None:
             raise _unknown_topic()
         return found
 

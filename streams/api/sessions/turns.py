@@ -101,12 +101,6 @@ class SimilarTurns(ReadSession, frozen=True, kw_only=True):
     until: To | None = field(default=None, name="to")
 
 
-class LastTurns(ReadSession, frozen=True, kw_only=True):
-    """A question for the newest turns."""
-
-    last: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 10
-
-
 @without("metadata", "type")
 class IndexedTurn(RememberedTurn, frozen=True, kw_only=True):
     """A turn of a session, with what is known of it."""
@@ -154,10 +148,15 @@ class SessionReader:
         return [answered(IndexedTurn, turn) for turn in found]
 
     @_SESSIONS.get("/sessions/{session_id:path}/turns", "list_session_turns", audits="text_read")
-    async def turns(self, asked: LastTurns) -> list[IndexedTurn]:
+    async def turns(
+        self,
+        asked: ReadSession,
+        *,
+        last: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 10,
+    ) -> list[IndexedTurn]:
         """The newest turns of the session, oldest first."""
         session = await self._waiting.session(self._memory, asked)
-        return [answered(IndexedTurn, turn) for turn in await self._memory.last_turns(session, asked.last)]
+        return [answered(IndexedTurn, turn) for turn in await self._memory.last_turns(session, last)]
 
     @_SESSIONS.post("/turns/wait", "wait_for_turns")
     async def wait(self, body: WaitForTurns) -> list[NumberedMessage]:

@@ -157,9 +157,6 @@ class FactRoutes:
         """Switch a user's memory in an app: `active` (as it begins), `read_only` or `off`.
 
         What was remembered stays: `POST /v1/erase` removes it.
-
-        Raises:
-            Problem: 403 another tenant's app; 503 this role takes no commands.
         """
         user = await self.commands.carry_out(events.MemoryModeSet(**self._about(asked), mode=body.mode))
         space = await self.spaces.carry_out(events.SpaceModeSet(**self._about(asked), mode=body.mode))

@@ -149,18 +149,6 @@ class UserFacts(OfUser, frozen=True, kw_only=True):
     include_past: Annotated[bool, Meta(description="Also values that no longer hold.")] = False
 
 
-class UserEpisodes(OfUser, frozen=True, kw_only=True):
-    """A question for a user's episodes."""
-
-    limit: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 20
-
-
-class RecentTurns(OfUser, frozen=True, kw_only=True):
-    """A question for a user's last turns."""
-
-    last: Annotated[int, Meta(ge=1, le=MAX_RECENT, description="How many at most.")] = 10
-
-
 # --- answers
 
 

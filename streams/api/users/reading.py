@@ -14,9 +14,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, Meta
 
 from models.events import SessionName, UserMemoryChanged
 from models.events.user import MemoryMode, TurnRef
@@ -115,12 +115,7 @@ class MemoryReader:
 
     @_USERS.post("/retrieve", "retrieve_memory", audits="text_read")
     async def retrieve(self, body: messages.Retrieve) -> messages.Retrieved:
-        """What is known of a user that matters to a question: facts, near episodes, and both as text for a prompt.
-
-        Raises:
-            Problem: 403 another tenant's app; 504 the turn to wait for did not come.
-            StoreUnavailable: The store does not answer.
-        """
+        """What is known of a user that matters to a question: facts, near episodes, and both as text for a prompt."""
         whose = _Whose.asked(body.user_id, body.app_id)
         await self._wait(body.after, whose.app_id)
         distance = self._episode_distance if body.max_distance is None else body.max_distance
@@ -150,9 +145,7 @@ class MemoryReader:
         all of it.
 
         Raises:
-            Problem: 403 another tenant's app; 422 memories of no app in particular, or no such time; 504 the turn to
-                wait for did not come.
-            StoreUnavailable: The store does not answer.
+            Problem: 422 memories of no app in particular, or no such time.
         """
         whose, window = _Whose.asked(body.user_id, body.app_id), messages.between(body.since, body.until)
         wanted = await self._apps.wanted(body, whose.app_id)
@@ -212,9 +205,7 @@ class MemoryReader:
         Nothing counts as accessed: only memory of projects counts that.
 
         Raises:
-            Problem: 403 another tenant's app; 422 neither a user nor a session nor an app is named, or no such time.
-            AmbiguousApp: Several apps have the session.
-            StoreUnavailable: The store does not answer.
+            Problem: 422 neither a user nor a session nor an app is named, or no such time.
         """
         asked_by = caller()
         if body.user_id is None and body.session_id is None and body.app_id is None:
@@ -254,11 +245,7 @@ class MemoryReader:
 
     @_USERS.get("/users/{user_id:path}/facts", "list_user_facts", audits="text_read", headers=HEADERS)
     async def facts(self, asked: messages.UserFacts) -> RouteAnswer[list[messages.FactAnswer]]:
-        """Facts of a user, those that hold first, the most important first.
-
-        Raises:
-            Problem: 403 another tenant's app.
-        """
+        """Facts of a user, those that hold first, the most important first."""
         whose = _Whose.asked(asked.user_id, asked.app_id)
         fresh = await self._progress.of_user(whose.app_id, whose.user_id)
         found = await self._users.facts(
@@ -267,35 +254,33 @@ class MemoryReader:
         return RouteAnswer([answered(messages.FactAnswer, each) for each in whose.readable(found)], fresh.headers)
 
     @_USERS.get("/users/{user_id:path}/episodes", "list_user_episodes", audits="text_read", headers=HEADERS)
-    async def episodes(self, asked: messages.UserEpisodes) -> RouteAnswer[list[messages.EpisodeAnswer]]:
-        """Episodes of a user, the latest first.
-
-        Raises:
-            Problem: 403 another tenant's app.
-        """
+    async def episodes(
+        self,
+        asked: messages.OfUser,
+        *,
+        limit: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 20,
+    ) -> RouteAnswer[list[messages.EpisodeAnswer]]:
+        """Episodes of a user, the latest first."""
         whose = _Whose.asked(asked.user_id, asked.app_id)
         fresh = await self._progress.of_user(whose.app_id, whose.user_id)
-        found = await self._users.episodes(whose.app_id, whose.user_id, limit=asked.limit)
+        found = await self._users.episodes(whose.app_id, whose.user_id, limit=limit)
         return RouteAnswer(list(map(messages.episode_answer, whose.readable(found))), fresh.headers)
 
     @_USERS.get("/users/{user_id:path}/recent", "list_recent_turns", audits="text_read", headers=HEADERS)
-    async def recent(self, asked: messages.RecentTurns) -> RouteAnswer[list[messages.TurnAnswer]]:
-        """The last turns of a user across sessions, in order of arrival: the short-term tier.
-
-        Raises:
-            Problem: 403 another tenant's app.
-        """
+    async def recent(
+        self,
+        asked: messages.OfUser,
+        *,
+        last: Annotated[int, Meta(ge=1, le=messages.MAX_RECENT, description="How many at most.")] = 10,
+    ) -> RouteAnswer[list[messages.TurnAnswer]]:
+        """The last turns of a user across sessions, in order of arrival: the short-term tier."""
         whose = _Whose.asked(asked.user_id, asked.app_id)
         stands = await self._progress.with_stats(whose.app_id, whose.user_id)
-        return RouteAnswer(await self._last_said(whose, stands.user, asked.last), stands.fresh.headers)
+        return RouteAnswer(await self._last_said(whose, stands.user, last), stands.fresh.headers)
 
     @_USERS.get("/users/{user_id:path}/standing", "get_user_standing", "/users/{user_id:path}")
     async def stats(self, asked: messages.OfUser) -> messages.StandingAnswer:
-        """How many turns, facts and episodes are remembered of a user, and which turns are at hand; zeros for none.
-
-        Raises:
-            Problem: 403 another tenant's app.
-        """
+        """How many turns, facts and episodes are remembered of a user, and which turns are at hand; zeros for none."""
         whose = _Whose.asked(asked.user_id, asked.app_id)
         fresh, found, *_ = await self._progress.with_stats(whose.app_id, whose.user_id)
         turns = await self._turns.count(of_user(whose.app_id if found is None else found.app_id, whose.user_id))
