@@ -62,14 +62,13 @@ class _Remote:
     def __getattr__(self, name: str) -> Any:
         route = route_of(getattr(self._declares, name))
 
-        async def asking(*given: msgspec.Struct, body: msgspec.Struct | None = None) -> Any:
-            parts = list(given)
-            asked = parts.pop(0) if route.takes is not None else None
-            return await self._ask(route, asked, parts[0] if parts else body)
+        async def asking(*given: msgspec.Struct, body: msgspec.Struct | None = None, **named: Any) -> Any:
+            asked = {name: value for each in given for name, value in msgspec.to_builtins(each).items()}
+            return await self._ask(route, asked | named, body)
 
         return asking
 
-    async def _ask(self, route: Route, asked: msgspec.Struct | None, body: msgspec.Struct | None) -> Any:
+    async def _ask(self, route: Route, asked: Mapping[str, Any], body: msgspec.Struct | None) -> Any:
         """One request.
 
         Raises:

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streams.http.audit import begin, note, note_given, note_ids
 from streams.http.field_rules import require_printable_ids
 from streams.http.problems import invalid_field, undecodable
-from streams.http.route import Reach, Route, RouteAnswer, routes_of, template
+from streams.http.route import NotSeenYet, Reach, Route, RouteAnswer, routes_of, template
 from streams.http.security import require_role
 from streams.observe.telemetry import metrics
 
@@ -226,7 +226,10 @@ def _answering(route: Route, method: Callable[..., Awaitable[Any]]) -> Callable[
         given, named = route.arguments(asked, body)
         if route.wants_request:
             named["request"] = request
-        answered = await method(*given, **named)
+        try:
+            answered = await method(*given, **named)
+        except NotSeenYet as pending:
+            answered = pending.answer
         if isinstance(answered, Response):
             return answered
         if not isinstance(answered, RouteAnswer):

@@ -61,6 +61,14 @@ class Accepted(RouteAnswer[_Answer]):
     status: ClassVar = HTTPStatus.ACCEPTED
 
 
+class NotSeenYet(Exception):  # noqa: N818 - a signal, no failure
+    """Ends a request with 202, from however deep: it is in the log, and what comes of it is not seen in time."""
+
+    def __init__(self, answer: Accepted[Any]) -> None:
+        super().__init__("accepted")
+        self.answer = answer
+
+
 class RouteRules(TypedDict, total=False):
     """What else a route declares; see `Route`."""
 

@@ -14,11 +14,9 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from enum import StrEnum
-from itertools import count
-from types import TracebackType
 from typing import TypeVar
 
 from msgspec import Struct
@@ -183,31 +181,6 @@ class CallFailed(Exception):  # noqa: N818 - says what happened to the call
         self.blame = blame
 
 
-class _Attempt:
-    """One try of a call. A failure that is worth another try ends inside it and sets the wait before that."""
-
-    def __init__(self, guard: CallGuard, number: int, began: float) -> None:
-        self._guard = guard
-        self._number = number
-        self._began = began
-        self.wait_s = 0.0
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        guard = self._guard
-        if error is None:
-            guard.breaker.succeeded()
-            guard.budget.refill()
-        elif isinstance(error, Exception):
-            self.wait_s = guard.failed(error, self._number, self._began)
-        else:
-            guard.breaker.abandoned()
-        return isinstance(error, Exception)
-
-
 class CallGuard:
     """Stands before one service; see the module.
 
@@ -252,12 +225,19 @@ class CallGuard:
         Raises:
             CallFailed: Given up, or the breaker is open.
         """
-        for attempt in self._attempts():
-            with attempt:
+        began, number = self._clock(), 0
+        while True:
+            self._admit()
+            try:
                 async with asyncio.timeout(self._retry.timeout.total_seconds()):
-                    return await request()
-            await self._sleep(attempt.wait_s)
-        raise AssertionError  # pragma: no cover - the count has no end
+                    answer = await request()
+            except BaseException as error:  # noqa: BLE001 - raised again where it says nothing of the service
+                wait_s = self._failed(error, number, began)
+            else:
+                self._succeeded()
+                return answer
+            await self._sleep(wait_s)
+            number += 1
 
     def call_blocking(self, request: Callable[[], _Result]) -> _Result:
         """Send like `call` without an event loop. The request keeps the time-out of a try by itself.
@@ -265,27 +245,35 @@ class CallGuard:
         Raises:
             CallFailed: Given up, or the breaker is open.
         """
-        for attempt in self._attempts():
-            with attempt:
-                return request()
-            self._block(attempt.wait_s)
-        raise AssertionError  # pragma: no cover - the count has no end
+        began, number = self._clock(), 0
+        while True:
+            self._admit()
+            try:
+                answer = request()
+            except BaseException as error:  # noqa: BLE001 - as in `call`
+                wait_s = self._failed(error, number, began)
+            else:
+                self._succeeded()
+                return answer
+            self._block(wait_s)
+            number += 1
 
-    def _attempts(self) -> Iterator[_Attempt]:
-        began = self._clock()
-        for number in count():
-            if not self.breaker.admit():
-                raise CallFailed(f"{self._service} is left alone for a while after failures in a row")
-            yield _Attempt(self, number, began)
+    def _admit(self) -> None:
+        if not self.breaker.admit():
+            raise CallFailed(f"{self._service} is left alone for a while after failures in a row")
 
-    def failed(self, error: Exception, attempt: int, began: float) -> float:
+    def _succeeded(self) -> None:
+        self.breaker.succeeded()
+        self.budget.refill()
+
+    def _failed(self, error: BaseException, attempt: int, began: float) -> float:
         """Tell the breaker; seconds until the next try.
 
         Raises:
             CallFailed: There is none.
-            Exception: The error itself, if the service is not to blame.
+            BaseException: The error itself, if the service is not to blame.
         """
-        failure = self._judge(error)
+        failure = self._judge(error) if isinstance(error, Exception) else None
         if failure is None:
             self.breaker.abandoned()
             raise error

@@ -187,7 +187,8 @@ async def test_what_a_tool_is_asked_for_reaches_the_memory_whole(tool: str) -> N
 
     assert memory.mock_calls
     assert [named] * len(memory.mock_calls) == [
-        {name: getattr(call.args[0], name) for name in named} for call in memory.mock_calls
+        {name: getattr(next(iter((*call.args, *call.kwargs.values()))), name) for name in named}
+        for call in memory.mock_calls
     ]
 
 

@@ -33,7 +33,7 @@ from streams.api.commands import SpaceCommands
 from streams.api.sessions.turns import SoughtText
 from streams.api.users.messages import From, To, between
 from streams.http.problems import Problem, invalid_field, not_found
-from streams.http.route import Accepted, Group, RouteAnswer
+from streams.http.route import Accepted, Group, NotSeenYet, RouteAnswer
 from streams.http.security import caller
 from streams.index.app_memory import AppMemoryIndex, SearchMode
 from streams.settings.http import TokenRole
@@ -78,7 +78,7 @@ class AskedSpace:
         """What is audited of a look at the space."""
         return MemoriesRead(**self.command(now), how=how, count=len(found), memory_id=memory_id)
 
-    def pending(self, request_id: str) -> Accepted[messages.Pending]:
+    def pending(self, request_id: str) -> NotSeenYet:
         """202: it is written, and will be seen."""
         result = messages.Pending(
             success=False,
@@ -90,7 +90,7 @@ class AskedSpace:
         place = f"/apps/{quote(self.app_id, safe='')}/memories"
         if self.user_id:
             place += f"?user_id={quote(self.user_id, safe='')}"
-        return Accepted(result, {"Location": place})
+        return NotSeenYet(Accepted(result, {"Location": place}))
 
 
 APPS = Group("apps", "Memories of apps, for admins.", prefix="/v1/apps", formerly="/apps", role=TokenRole.ADMIN)
@@ -177,14 +177,8 @@ class AppMemoryAdmin:
     async def purge(self, asked: OfSpace) -> messages.Purged | Accepted[messages.Pending]:
         """Delete all memories of an app, its users' too, or of one user; and conversations that wait to become one."""
         space, deleted = AskedSpace(asked), await self._purged_users(asked)
-        if isinstance(deleted, Accepted):
-            return deleted
         result = await self._done(space, MemoriesPurged)
-        return (
-            result
-            if isinstance(result, Accepted)
-            else messages.Purged(success=True, deleted_count=deleted + result.count)
-        )
+        return messages.Purged(success=True, deleted_count=deleted + result.count)
 
     @APPS.post("/{app_id:path}/uninstall", "uninstall_app", audits="acted")
     async def uninstall(
@@ -193,11 +187,7 @@ class AppMemoryAdmin:
         """Note that an app is gone. Its memories stay, unless they are to be purged with it."""
         space = AskedSpace(asked)
         deleted = await self._purged_users(asked) if body.purge_memories else 0
-        if isinstance(deleted, Accepted):
-            return deleted
         result = await self._done(space, AppUninstalled, purge_memories=body.purge_memories)
-        if isinstance(result, Accepted):
-            return result
         deleted += result.count if body.purge_memories else 0
         return messages.Uninstalled(success=True, purged=body.purge_memories, deleted_count=deleted)
 
@@ -209,8 +199,8 @@ class AppMemoryAdmin:
         app_id: Annotated[Identifier, Meta(description="URL-encoded; any character.")],
     ) -> messages.InjectionSet | Accepted[messages.Pending]:
         """Have all prompts of an app begin with its memories, or none that does not ask; at every injection point."""
-        result = await self._done(AskedSpace(OfSpace(app_id=app_id)), AppInjectionSet, inject=body.inject)
-        return result if isinstance(result, Accepted) else messages.InjectionSet(success=True, inject=body.inject)
+        await self._done(AskedSpace(OfSpace(app_id=app_id)), AppInjectionSet, inject=body.inject)
+        return messages.InjectionSet(success=True, inject=body.inject)
 
     @APPS.get("/{app_id:path}/memories/{memory_id}", "get_app_memory", audits="text_read")
     async def one(self, asked: OfSpace, *, memory_id: _MemoryId) -> messages.MemoryAnswer:
@@ -232,8 +222,6 @@ class AppMemoryAdmin:
         importance = None if body.importance is None else body.importance / messages.SCALE
         changes = structs.asdict(body) | {"importance": importance}
         result = await self._done(space, MemoryEdited, memory_id=memory_id, **changes)
-        if isinstance(result, Accepted):
-            return result
         _require_done(result, self.policy)
         return messages.Edited(success=True, memory=await self._one_of(space, memory_id) if caller().text else None)
 
@@ -241,24 +229,22 @@ class AppMemoryAdmin:
     async def delete(self, asked: OfSpace, *, memory_id: _MemoryId) -> messages.Deleted | Accepted[messages.Pending]:
         """Delete one memory. One that is gone already is no error, and said so."""
         result = await self._done(AskedSpace(asked), MemoryDeleted, memory_id=memory_id)
-        if isinstance(result, Accepted):
-            return result
         if result.outcome == "not_found":
             return messages.Deleted(success=True, deleted_count=0, already_gone=True)
         return messages.Deleted(success=True)
 
-    async def _done(
-        self, space: AskedSpace, kind: type[AdminCommand], **fields: Any
-    ) -> CommandResult | Accepted[messages.Pending]:
+    async def _done(self, space: AskedSpace, kind: type[AdminCommand], **fields: Any) -> CommandResult:
         command: AdminCommand = kind(**space.command(self.now()), **fields)
         result = await self.commands.carry_out(command)
-        return space.pending(command.request_id) if result is None else result
+        if result is None:
+            raise space.pending(command.request_id)
+        return result
 
     async def _one_of(self, space: AskedSpace, memory_id: int) -> messages.MemoryAnswer | None:
         found = await self.memories.memories(space.app_id, space.user_id)
         return next((messages.memory_answer(each) for each in found if each.memory_id == memory_id), None)
 
-    async def _purged_users(self, asked: OfSpace) -> int | Accepted[messages.Pending]:
+    async def _purged_users(self, asked: OfSpace) -> int:
         """How many memories of an app's users went, where none of them is named.
 
         Raises:
@@ -272,11 +258,10 @@ class AppMemoryAdmin:
         spaces = [AskedSpace(structs.replace(asked, user_id=user)) for user in users]
         deleted = 0
         for first in range(0, len(spaces), _AT_ONCE):
-            for result in await gather(
-                *[self._done(each, MemoriesPurged) for each in spaces[first : first + _AT_ONCE]]
-            ):
-                if isinstance(result, Accepted):
-                    return result
+            part = [self._done(each, MemoriesPurged) for each in spaces[first : first + _AT_ONCE]]
+            for result in await gather(*part, return_exceptions=True):
+                if isinstance(result, BaseException):
+                    raise result
                 deleted += result.count
         return deleted
 

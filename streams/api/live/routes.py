@@ -379,7 +379,7 @@ class SearchRoutes:
         command = SearchSaved(**space.command(now_utc()), search=body.search, kept=body.kept)
         result = await self._commands.carry_out(command)
         if result is None:
-            return space.pending(command.request_id)
+            raise space.pending(command.request_id)
         if result.outcome == "too_many":
             raise Problem(HTTPStatus.CONFLICT, "too_many", "the app has as many saved searches as it may: let one go")
         return _answer(await self._apps.spaces(1, body.app_id, user_id=""))

@@ -16,28 +16,17 @@ from msgspec import NODEFAULT, Meta, Struct, field, structs
 from models.events.base import Output
 from models.messages.turns import IncomingTurn
 from models.retrieval.context_window import TokenBudget
-from streams.api.erase.routes import Erase, Erasures
+from streams.api.erase.routes import Erasures
 from streams.api.listed import LISTINGS, Listing
-from streams.api.mcp.session_tools import NOTHING, SHOWN_CHARS, SaidMessage, ToolResult, as_request, session_tools
+from streams.api.mcp.session_tools import NOTHING, SHOWN_CHARS, SaidMessage, ToolResult, ask, session_tools
 from streams.api.projects.commands import ProjectCommandRoutes
-from streams.api.projects.messages import AddMemory, BudgetOverrides, BuildContext, FoundItem, OfProject, SearchProject
+from streams.api.projects.messages import BudgetOverrides, FoundItem
 from streams.api.projects.reading import ProjectReader
-from streams.api.sessions.changes import AdjustTopic, ChangedTopic, CorrectTurn, GiveFeedback, OfTurn, SessionChanges
-from streams.api.sessions.history import HistoryReader, SessionSegments, WholeHistory
-from streams.api.sessions.turns import ReadSession
-from streams.api.users.facts import CorrectFact, FactRoutes, OfFact
+from streams.api.sessions.changes import SessionChanges
+from streams.api.sessions.history import HistoryReader
+from streams.api.users.facts import FactRoutes
 from streams.api.users.freshness import Freshness
-from streams.api.users.messages import (
-    AssembleContext,
-    AssembledContext,
-    CaughtUp,
-    FactAnswer,
-    Found,
-    SearchMemory,
-    TurnHit,
-    UserFacts,
-    UserLanguage,
-)
+from streams.api.users.messages import AssembledContext, CaughtUp, FactAnswer, Found, TurnHit, UserLanguage
 from streams.api.users.reading import MemoryReader
 from streams.gateway.gateway import Gateway
 from streams.http.field_rules import require_printable_ids
@@ -55,17 +44,17 @@ class _ForModels(Struct, kw_only=True):
 
 
 _TOOLS = tomllib.loads(source("streams/api/mcp/tools.toml"))
-_SOURCES: dict[str, type[Struct]] = {
-    "ForModels": _ForModels,
+_ASKED = (MemoryReader, ProjectReader, ProjectCommandRoutes, FactRoutes, HistoryReader, SessionChanges, Erasures)
+_SOURCES: dict[str, tuple[type[Struct], ...]] = {
     **{
-        each.__name__: each
-        for each in (
-            *(SearchMemory, UserFacts, AssembleContext, OfProject, SearchProject, BuildContext, AddMemory),
-            *(WholeHistory, OfFact, CorrectFact, OfTurn, CorrectTurn, ChangedTopic, AdjustTopic, GiveFeedback),
-            *(SessionSegments, ReadSession, IncomingTurn, Erase),
-        )
+        route.operation: tuple(each for each in (route.takes, route.body) if each is not None)
+        for kind in _ASKED
+        for route in routes_of(kind)
     },
+    "incoming_turn": (IncomingTurn,),
+    "for_models": (_ForModels,),
 }
+"""By the operation of a route, what it takes."""
 
 
 class ListedFacts(Struct, frozen=True):
@@ -142,17 +131,17 @@ def tools_of(memory: AskedMemory) -> list[ServedTool]:
 
     async def search_memory(asked: Any) -> ToolResult:
         # One after the other: a store that serves one request at a time gains nothing from two.
-        turns = await users.search(as_request(SearchMemory, asked, kind="turns"))
-        episodes = await users.search(as_request(SearchMemory, asked, kind="episodes"))
+        turns = await ask(users, MemoryReader.search, asked, kind="turns")
+        episodes = await ask(users, MemoryReader.search, asked, kind="episodes")
         found = structs.replace(episodes, turns=list(map(_shown, turns.turns)))
         return ToolResult(_found_text(found) or _none(Freshness(found.known, found.caught_up), NOTHING), found)
 
     async def get_context(asked: Any) -> ToolResult:
-        assembled = await users.context(as_request(AssembleContext, asked))
+        assembled = await ask(users, MemoryReader.context, asked)
         return ToolResult(assembled.prompt, assembled)
 
     async def list_facts(asked: Any) -> ToolResult:
-        answer = await users.facts(as_request(UserFacts, asked))
+        answer = await ask(users, MemoryReader.facts, asked)
         fresh = Freshness.of(answer.headers)
         lines = [f"- {fact.category} {fact.key}: {fact.value}" for fact in answer.body]
         text = "\n".join(lines) or _none(fresh, "nothing is known of this user")
@@ -160,19 +149,17 @@ def tools_of(memory: AskedMemory) -> list[ServedTool]:
 
     async def project_context(asked: Any) -> ToolResult:
         budget = BudgetOverrides(total_tokens=asked.token_budget)
-        built = await projects.context(
-            as_request(OfProject, asked), as_request(BuildContext, asked, budget=budget, related_depth=1)
-        )
+        built = await ask(projects, ProjectReader.context, asked, budget=budget, related_depth=1)
         result = ToldContext(built.text, built.total_tokens, built.budget, built.warnings)
         return ToolResult(built.text or NOTHING, result)
 
     async def search_project(asked: Any) -> ToolResult:
-        found = (await projects.search(as_request(OfProject, asked), as_request(SearchProject, asked))).results
+        found = (await ask(projects, ProjectReader.search, asked)).results
         result = [ToldItem(each.kind, each.id, each.text, each.score) for each in found]
         return ToolResult("\n".join(map(_line, found)) or NOTHING, ToldItems(result))
 
     async def add_project_memory(asked: Any) -> ToolResult:
-        done = await commands.add(as_request(OfProject, asked), as_request(AddMemory, asked))
+        done = await ask(commands, ProjectCommandRoutes.add, asked)
         if isinstance(done, Accepted):
             return ToolResult("it is noted, and will be known soon", ToldDeed("pending", ""))
         text = "it was known already" if done.outcome == "unchanged" else "it is known"
@@ -227,7 +214,7 @@ def _taken(tool: str) -> type[Struct]:
     told, taken = _TOOLS[tool], list[tuple[str, Any, Any]]()
     changed = told.get("defaults", {})
     for kind, names in told["takes"]:
-        known = {each.name: each for each in structs.fields(_SOURCES[kind])}
+        known = {each.name: each for source in _SOURCES[kind] for each in structs.fields(source)}
         for each in map(known.__getitem__, names.split()):
             default = NODEFAULT if each.required and each.name not in changed else changed.get(each.name, each.default)
             taken.append((each.name, each.type, field(default=default, name=each.encode_name)))

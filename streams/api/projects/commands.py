@@ -129,7 +129,7 @@ class ProjectCommandRoutes:
 
     async def do(
         self, asked: OfProject, kind: type[events.ManualProjectCommand], named: str = "", **fields: Any
-    ) -> DeedAnswer | Accepted[PendingDeed]:
+    ) -> DeedAnswer:
         """Carry a command out, and tell what came of it.
 
         Args:
@@ -149,7 +149,7 @@ class ProjectCommandRoutes:
             raise not_found("nothing is known of this project: GET /v1/projects lists them")
         result = await self._commands.carry_out(command)
         if result is None:
-            return project.pending(command.request_id)
+            raise project.pending(command.request_id)
         done = _result_of(command, result)
         memory = (await self._reader.view(project)).memories.get(done.item_id) if caller().text else None
         return DeedAnswer(

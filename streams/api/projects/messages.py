@@ -25,7 +25,7 @@ from streams.api.answers import answered
 from streams.api.users.messages import MAX_QUERY_CHARS, MAX_TOP_K
 from streams.http.field_rules import Rules, given, never, some_of
 from streams.http.problems import Problem, invalid_field, not_found
-from streams.http.route import Accepted, Group
+from streams.http.route import Accepted, Group, NotSeenYet
 from streams.http.security import caller, require_role
 from streams.settings.http import TokenRole
 
@@ -288,7 +288,7 @@ class AskedProject:
             "by": require_role(TokenRole.ADMIN).name,
         }
 
-    def pending(self, request_id: str) -> Accepted[PendingDeed]:
+    def pending(self, request_id: str) -> NotSeenYet:
         """It is written, and will be seen; and where to look."""
         result = PendingDeed(
             success=False,
@@ -298,7 +298,7 @@ class AskedProject:
             "memory running, and the role index?",
         )
         place = f"/v1/projects/{quote(self.project_id, safe='')}/standing?app_id={quote(self.app_id, safe='')}"
-        return Accepted(result, {"Location": place})
+        return NotSeenYet(Accepted(result, {"Location": place}))
 
 
 def require_done(result: DeedResult) -> DeedResult:

@@ -39,12 +39,6 @@ MOST_TAGS = 64
 _CHANGES = Group("topics", "What a session is about.", prefix="/v1/sessions/{session_id:path}", role=TokenRole.WRITER)
 
 
-class ChangedTopic(OfSession, frozen=True, kw_only=True):
-    """A request about a topic."""
-
-    topic: Annotated[Identifier, Meta(description="As the list has it.")]
-
-
 class AdjustTopic(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What is to change of a topic; what is not named, or null, stays."""
 
@@ -59,12 +53,6 @@ class GiveFeedback(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     value: Annotated[float, Meta(ge=-1.0, le=1.0, description="From -1, disliked, to 1, liked.", examples=[1.0])]
     topic: Annotated[Identifier, Meta(description="The topic; none: that of `turn`, or the active one.")] | None = None
     turn: Annotated[TurnNumber, Meta(description="The answer; none: `topic`, or the active topic.")] | None = None
-
-
-class OfTurn(OfSession, frozen=True, kw_only=True):
-    """A request about a turn."""
-
-    turn: Annotated[TurnNumber, Meta(description="Its number.")]
 
 
 class CorrectTurn(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -95,7 +83,13 @@ class SessionChanges:
     now: Callable[[], datetime] = now_utc
 
     @_CHANGES.put("/topics/{topic}", "adjust_topic", audits="acted", errors=(HTTPStatus.CONFLICT,))
-    async def adjust(self, asked: ChangedTopic, body: AdjustTopic) -> Accepted[Written]:
+    async def adjust(
+        self,
+        asked: OfSession,
+        body: AdjustTopic,
+        *,
+        topic: Annotated[Identifier, Meta(description="As the list has it.")],
+    ) -> Accepted[Written]:
         """Rate a topic of the session, or tag it.
 
         Raises:
@@ -104,12 +98,12 @@ class SessionChanges:
         if body == AdjustTopic():
             raise invalid_field("", "nothing is to change: name importance or tags")
         session = await session_of(self.turns, asked.session_id, asked.app_id)
-        await self._require_topic(session, asked.topic)
+        await self._require_topic(session, topic)
         await self._require_open(session)
         event = TopicAdjusted(
             **session._asdict(),
             timestamp=self.now(),
-            topic_id=asked.topic,
+            topic_id=topic,
             importance=body.importance,
             tags=body.tags,
         )
@@ -134,7 +128,9 @@ class SessionChanges:
         return await self._write(event, session)
 
     @_CHANGES.put("/turns/{turn}", "correct_turn", audits="acted", role=TokenRole.OPERATOR)
-    async def correct(self, asked: OfTurn, body: CorrectTurn) -> Accepted[Written]:
+    async def correct(
+        self, asked: OfSession, body: CorrectTurn, *, turn: Annotated[TurnNumber, Meta(description="Its number.")]
+    ) -> Accepted[Written]:
         """Put the text of a turn right, also long after the session's end; the old text stays in the archive.
 
         Readers see the new text. What was made of the old one before (risk, alerts, summaries, episodes, memories of
@@ -147,7 +143,7 @@ class SessionChanges:
         if len(body.content.encode()) > MAX_CONTENT_BYTES:
             raise invalid_field("content", f"has more than {MAX_CONTENT_BYTES} bytes of UTF-8")
         session = await session_of(self.turns, asked.session_id, asked.app_id)
-        said = await self._turn(session, asked.turn)
+        said = await self._turn(session, turn)
         event = TurnCorrected(
             session_id=said.session_id,
             app_id=said.app_id,

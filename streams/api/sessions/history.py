@@ -25,19 +25,6 @@ _HISTORY = Group("sessions", "Turns of one session.", prefix="/v1/sessions/{sess
 MOST_TURNS = 1_000
 
 
-class WholeHistory(ReadSession, frozen=True, kw_only=True):
-    """A question for the conversation, page by page."""
-
-    first: Annotated[TurnNumber, Meta(description="Number from which on; `next` of the page before.")] = 0
-    limit: Annotated[int, Meta(ge=1, le=MOST_TURNS, description="How many at most.")] = 200
-
-
-class SessionSegments(ReadSession, frozen=True, kw_only=True):
-    """A question for the newest segments."""
-
-    last: Annotated[int, Meta(ge=1, le=MOST_TURNS, description="How many at most.")] = 20
-
-
 @without("risk_points")
 class ProfileAnswer(ProfileUpdated, frozen=True, kw_only=True, tag=False):
     """A session as its last profile has it: told every few turns, at changes of the mode, and at the end."""
@@ -138,10 +125,15 @@ class HistoryReader:
         return answered(SessionApp, found[0])
 
     @_HISTORY.get("/segments", "list_session_segments", audits="text_read")
-    async def segments(self, asked: SessionSegments) -> SegmentedSession:
+    async def segments(
+        self,
+        asked: ReadSession,
+        *,
+        last: Annotated[int, Meta(ge=1, le=MOST_TURNS, description="How many at most.")] = 20,
+    ) -> SegmentedSession:
         """Summaries of the session's parts, each of five turns or so, and what was said since the last of them."""
         session = await self.waiting.session(self.turns, asked)
-        segments = await self.turns.segments(session, asked.last)
+        segments = await self.turns.segments(session, last)
         after = segments[-1].last_turn if segments else -1
         return SegmentedSession(
             segments=[answered(SegmentAnswer, each) for each in segments],
@@ -149,9 +141,15 @@ class HistoryReader:
         )
 
     @_HISTORY.get("/history", "list_session_history", audits="text_read")
-    async def history(self, asked: WholeHistory) -> History:
+    async def history(
+        self,
+        asked: ReadSession,
+        *,
+        first: Annotated[TurnNumber, Meta(description="Number from which on; `next` of the page before.")] = 0,
+        limit: Annotated[int, Meta(ge=1, le=MOST_TURNS, description="How many at most.")] = 200,
+    ) -> History:
         """The whole conversation, page by page: from the index, and what that gave up from the archive."""
-        return await self.page(await self.waiting.session(self.turns, asked), asked.first, asked.limit)
+        return await self.page(await self.waiting.session(self.turns, asked), first, limit)
 
     async def page(self, session: SessionName, first: int, limit: int) -> History:
         """The same of a session that is at hand, `limit` turns from a number on.

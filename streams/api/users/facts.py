@@ -30,7 +30,7 @@ from streams.api.users.messages import FactAnswer, OfUser
 from streams.http.audit import note_ids
 from streams.http.field_rules import Rules, given, some_of
 from streams.http.problems import Problem, invalid_field, not_found
-from streams.http.route import Accepted, Group
+from streams.http.route import Accepted, Group, NotSeenYet
 from streams.http.security import caller
 from streams.index.user_memory import UserMemory
 from streams.settings.http import TokenRole
@@ -118,8 +118,6 @@ class FactRoutes:
         if body == CorrectFact():
             raise invalid_field("", "nothing is to change: name value, importance or pinned")
         result = await self._done(asked, events.FactEdited, begins=body.value is not None, **structs.asdict(body))
-        if isinstance(result, Accepted):
-            return result
         if result is None or result.outcome == "not_found":
             raise not_found("the user has no such fact that holds: give a `value` to write one")
         if result.outcome == "too_many_pinned":
@@ -134,14 +132,12 @@ class FactRoutes:
         Its value stays in its history; `POST /v1/erase` removes it for good.
         """
         result = await self._done(asked, events.FactDeleted, begins=False)
-        if isinstance(result, Accepted):
-            return result
         gone = result is None or result.outcome == "not_found"
         return DeletedFact(success=True, deleted_count=int(not gone), already_gone=gone)
 
     async def _done(
         self, asked: OfFact, kind: type[events.FactCommand], *, begins: bool, **fields: Any
-    ) -> events.CommandResult | Accepted[PendingDeed] | None:
+    ) -> events.CommandResult | None:
         """What came of a command; None: nothing is known of the user, and nothing is begun."""
         if not begins and await self.users.stats(app_of(asked), asked.user_id) is None:
             return None
@@ -150,7 +146,7 @@ class FactRoutes:
         if result is not None:
             return result
         hint = "the command is in the log and will be carried out, once: look again; does the role memory run?"
-        return Accepted(PendingDeed(success=False, pending=True, request_id=command.request_id, hint=hint))
+        raise NotSeenYet(Accepted(PendingDeed(success=False, pending=True, request_id=command.request_id, hint=hint)))
 
     @_FACTS.put("/users/{user_id:path}/mode", "set_memory_mode", audits="acted")
     async def set_mode(self, asked: OfUser, body: SetMode) -> ModeAnswer:
