@@ -13,8 +13,9 @@ import msgspec
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import ProjectItem, SessionName
 from models.events.project_items import ItemKind
+from streams.api.projects.items import ProjectItems
 from streams.api.projects.messages import OfProject
-from streams.api.projects.routes import ProjectFiles, ProjectStandings
+from streams.api.projects.reading import ProjectReader
 from streams.api.sessions.turns import IndexAnswer, SessionReader
 from streams.api.users.messages import OfUser, UserFacts
 from streams.api.users.reading import MemoryReader
@@ -108,12 +109,12 @@ class _IndexReader:
 
     async def project(self, which: Project) -> list[ProjectItem]:
         whose, found = which._asdict(), list[ProjectItem]()
-        if not (await self._ask(ProjectStandings.stats, OfProject(**whose))).known:
+        if not (await self._ask(ProjectItems.stats, OfProject(**whose))).known:
             return found
         for kind in get_args(ItemKind):
             after, more = "", True
             while more:
-                page = await self._ask(ProjectFiles.export, {**whose, "kind": kind, "after": after})
+                page = await self._ask(ProjectReader.export, {**whose, "kind": kind, "after": after})
                 found += chain(page.memories, page.episodes, page.chunks, page.conversations, page.pending)
                 after, more = page.next, bool(page.next)
         return found

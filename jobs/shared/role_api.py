@@ -113,13 +113,12 @@ def operations() -> Mapping[str, Route]:
     from streams.api.projects.commands import ProjectCommandRoutes
     from streams.api.projects.items import ProjectItems
     from streams.api.projects.reading import ProjectReader
-    from streams.api.projects.routes import ProjectFiles, ProjectStandings
     from streams.api.users.facts import FactRoutes
     from streams.api.users.reading import MemoryReader
     from streams.http.route import routes_of
 
     apps, users = (AppMemoryAdmin, AppStatistics, SearchRoutes), (MemoryReader, FactRoutes, TimelineReader)
-    projects = (ProjectReader, ProjectStandings, ProjectCommandRoutes, ProjectFiles, ProjectItems)
+    projects = (ProjectReader, ProjectCommandRoutes, ProjectItems)
     return {route.operation: route for kind in (*apps, *users, *projects) for route in routes_of(kind)}
 
 

@@ -22,8 +22,8 @@ from streams.api.live.service import LivePage
 from streams.api.mcp.endpoint import McpEndpoint
 from streams.api.projects.accesses import AccessRecorder
 from streams.api.projects.commands import ProjectCommandRoutes
+from streams.api.projects.items import ProjectItems
 from streams.api.projects.reading import ProjectReader
-from streams.api.projects.routes import project_routes
 from streams.api.sessions.changes import SessionChanges
 from streams.api.sessions.history import HistoryReader
 from streams.api.sessions.topics import TopicReader
@@ -146,7 +146,7 @@ def memory_api(
     topic_reader = TopicReader(topics, policy.topics, waiting, archive, shown=shown)
     routes = (
         *served_routes(*listings, facts, reader, sessions, history, topic_reader, changes),
-        *project_routes(project_reader, command_routes),
+        *served_routes(project_reader, command_routes, ProjectItems(project_reader)),
         *admin_routes(apps, policy.apps, commands, erasures, turns),
         *(() if live is None else live.routes(scoped, turns, topics, users, search, quoted=quoting(policy.masking))),
         *(() if live is None else served_routes(SearchRoutes(apps, spaces))),

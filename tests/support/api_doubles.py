@@ -33,8 +33,8 @@ from streams.api.live.routes import SearchRoutes
 from streams.api.live.service import LivePage
 from streams.api.mcp.endpoint import McpEndpoint
 from streams.api.projects.commands import ProjectCommandRoutes
+from streams.api.projects.items import ProjectItems
 from streams.api.projects.reading import ProjectReader
-from streams.api.projects.routes import project_routes
 from streams.api.sessions.changes import SessionChanges
 from streams.api.sessions.history import HistoryReader
 from streams.api.sessions.topics import TopicReader
@@ -298,7 +298,7 @@ class Served:
                     TopicReader(self.topics, Policy().topics, self.reader.waiting),
                     changes,
                 ),
-                *project_routes(project_reader, commands),
+                *served_routes(project_reader, commands, ProjectItems(project_reader)),
                 *admin_routes(self.apps, apps or Policy().apps, self.apps, self.erasures, self.turns),
                 *([] if log is None else _live_page().routes(*[MagicMock()] * 5)),
                 *([] if log is None else served_routes(SearchRoutes(self.apps, spaces))),

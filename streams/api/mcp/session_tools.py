@@ -28,6 +28,7 @@ SHOWN_CHARS = 2_000
 NOTHING = "nothing is remembered of that"
 _Request = TypeVar("_Request", bound=Struct)
 _Answer = TypeVar("_Answer")
+_Writes = Callable[..., Awaitable[Accepted[Written]]]
 
 
 class SaidMessage(Struct, frozen=True, forbid_unknown_fields=True):
@@ -126,14 +127,14 @@ def session_tools(
         add_turns: (gateway, AddedTurns),
         forget: (erasures, ErasureAccepted),
     }
-    changing = (SessionChanges.correct, SessionChanges.adjust, SessionChanges.feedback)
+    changing: list[_Writes] = [SessionChanges.correct, SessionChanges.adjust, SessionChanges.feedback]
     written = [] if changes is None else [_writing(changes, each) for each in changing]
     return {tool: gives for tool, (owner, gives) in found.items() if owner is not None} | dict.fromkeys(
         written, Written
     )
 
 
-def _writing(owner: SessionChanges, declared: Callable[..., Awaitable[Accepted[Written]]]) -> Callable[..., Any]:
+def _writing(owner: SessionChanges, declared: _Writes) -> Callable[..., Any]:
     """A tool that asks one route and says where what it wrote stands."""
 
     async def written(asked: Any) -> ToolResult:

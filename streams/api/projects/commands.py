@@ -25,6 +25,7 @@ from streams.api.projects.messages import (
     AskedProject,
     DeedAnswer,
     EditProjectMemory,
+    ImportItems,
     ItemName,
     OfProject,
     PendingDeed,
@@ -58,6 +59,11 @@ class ProjectCommandRoutes:
     ) -> None:
         self._reader = reader
         self._commands = commands
+
+    @PROJECTS.post("/import", "import_project_items", **COMMAND)
+    async def bring_back(self, asked: OfProject, body: ImportItems) -> DeedAnswer | Accepted[PendingDeed]:
+        """Bring items of a saved project in; one that is there is replaced, so a repeat changes nothing."""
+        return await self.do(asked, events.ProjectImported, **structs.asdict(body))
 
     @PROJECTS.post("/memories", "add_project_memory", **COMMAND)
     async def add(self, asked: OfProject, body: AddMemory) -> DeedAnswer | Accepted[PendingDeed]:

@@ -1,7 +1,11 @@
-"""Look-ups of what a project's memory has: memories and their relationships, pending facts, conversations, episodes."""
+"""Look-ups of what a project's memory has: memories and their relationships, pending facts, conversations, episodes.
+
+How much that is, and of which projects there is any.
+"""
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Annotated, Literal
 
@@ -15,8 +19,9 @@ from models.retrieval.relations import Neighbour, dependents, neighbours, path
 from streams.api.answers import answered
 from streams.api.projects import answers
 from streams.api.projects.messages import MAX_DEPTH, PROJECTS, AskedProject, ItemName, OfProject, no_such
-from streams.api.projects.reading import OfReader, conversation_of
+from streams.api.projects.reading import ProjectReader, conversation_of
 from streams.http.problems import invalid_field
+from streams.http.security import caller
 
 _Limit = Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="How many at most.")]
 _Conversation = Annotated[Identifier, Meta(description="Only of this one.")]
@@ -29,8 +34,20 @@ ConversationName = Annotated[Identifier, Meta(description="Id of its session.")]
 _MemoryId = Annotated[ItemName, Meta(description="A memory.")]
 
 
-class ProjectItems(OfReader):
-    """Routes that look up items, and relationships of memories."""
+_ALL = replace(PROJECTS, prefix="/v1/projects")
+
+
+@dataclass(frozen=True)
+class ProjectItems:
+    """Routes that look up items, relationships of memories, and how far projects are; the last ones to be tried.
+
+    A project that nothing is known of has an empty memory; it is no error.
+
+    Args:
+        reader: Reads for the caller of a request.
+    """
+
+    reader: ProjectReader
 
     @PROJECTS.get("/memories", "list_project_memories", audits="text_read")
     async def memories(
@@ -57,7 +74,7 @@ class ProjectItems(OfReader):
         )
         page = [each for each, _ in zip(wanted, range(limit + 1), strict=False)]
         following = page[limit - 1].id if len(page) > limit else ""
-        return answers.MemoryPage(memories=list(map(self._reader.present, page[:limit])), next=following)
+        return answers.MemoryPage(memories=list(map(self.reader.present, page[:limit])), next=following)
 
     @PROJECTS.get("/memories/{memory_id}", "get_project_memory", audits="text_read")
     async def memory(self, asked: OfProject, *, memory_id: MemoryName) -> answers.ProjectMemoryAnswer:
@@ -71,7 +88,7 @@ class ProjectItems(OfReader):
             if each.target_id == found.id
         ]
         return answers.ProjectMemoryAnswer(
-            memory=self._reader.present(found), valid=self._reader.holds(found), incoming=incoming
+            memory=self.reader.present(found), valid=self.reader.holds(found), incoming=incoming
         )
 
     @PROJECTS.get("/valid_at", "list_valid_memories", audits="text_read")
@@ -88,7 +105,7 @@ class ProjectItems(OfReader):
         What a consolidation put away is left out of the present only. Nothing counts as accessed.
         """
         view = await self._view(asked)
-        when, present = at or self._reader.now(), at is None and known_at is None
+        when, present = at or self.reader.now(), at is None and known_at is None
         found = [each for each in view.valid_at(when, known_at) if not (present and each.archived)]
         return answers.ValidMemories(at=when, known_at=known_at, memories=found)
 
@@ -113,9 +130,9 @@ class ProjectItems(OfReader):
     async def conversation(self, asked: OfProject, *, conversation_id: ConversationName) -> answers.ConversationAnswer:
         """A conversation with its chunks and its messages at hand."""
         named = AskedProject(asked)
-        view = await self._reader.view(named)
+        view = await self.reader.view(named)
         found = conversation_of(view, conversation_id)
-        said = await self._reader.messages(named, found)
+        said = await self.reader.messages(named, found)
         return answers.ConversationAnswer(conversation=found, chunks=chunks_of(view, found.id), recent_messages=said)
 
     @PROJECTS.get("/chunks/{chunk_id}", "get_conversation_chunk", audits="text_read")
@@ -124,10 +141,10 @@ class ProjectItems(OfReader):
     ) -> answers.ChunkAnswer:
         """A chunk of a conversation, with the messages it was made of, from the index or the archive."""
         named = AskedProject(asked)
-        found = (await self._reader.view(named)).chunks.get(chunk_id)
+        found = (await self.reader.view(named)).chunks.get(chunk_id)
         if found is None:
             raise no_such("chunk", "conversations/{conversation_id}")
-        said = await self._reader.originals(named, found)
+        said = await self.reader.originals(named, found)
         return answers.ChunkAnswer(chunk=found, messages=said, missing=max(0, found.messages - len(said)))
 
     @PROJECTS.get("/episodes", "list_project_episodes", audits="text_read")
@@ -218,13 +235,42 @@ class ProjectItems(OfReader):
         ]
         return answers.PathAnswer(found=found is not None, edges=edges)
 
+    @PROJECTS.get("/standing", "get_project_standing", "")
+    async def stats(self, asked: OfProject) -> answers.ProjectStanding:
+        """How much is remembered of a project, and how much may be."""
+        rules, view = self.reader.policy, await self.reader.view(AskedProject(asked))
+        limits = answers.ProjectLimits(
+            memories=rules.long_term.most,
+            episodes=rules.narrative.most,
+            pending=rules.long_term.pending,
+            conversations=rules.short_term.conversations,
+        )
+        if view.stats is None:
+            return answers.ProjectStanding(app_id=view.app_id, project_id=view.project_id, known=False, limits=limits)
+        return answered(answers.ProjectStanding, view.stats, known=True, limits=limits, tokens=_tokens(view))
+
+    @_ALL.get("", "list_projects")
+    async def listed(
+        self,
+        *,
+        app_id: Annotated[Identifier, Meta(description="The projects' app; none: the token's only one.")] | None = None,
+        limit: Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="How many at most.")] = 100,
+    ) -> answers.ProjectList:
+        """Projects that the token reads, those that changed last first."""
+        reader = caller()
+        found = await self.reader.projects.projects(reader.app_of(app_id), limit)
+        mine = [each for each in found if reader.may_read(each.app_id)]
+        return answers.ProjectList(
+            projects=[answered(answers.ListedProject, each, changed_at=each.timestamp) for each in mine]
+        )
+
     async def _view(self, asked: OfProject, *memory_ids: str) -> ProjectView:
         """The project, once it is known that it has these.
 
         Raises:
             Problem: 404, it has not.
         """
-        view = await self._reader.view(AskedProject(asked))
+        view = await self.reader.view(AskedProject(asked))
         if any(each not in view.memories for each in memory_ids):
             raise no_such("memory", "memories")
         return view
@@ -232,7 +278,7 @@ class ProjectItems(OfReader):
     def _node(self, view: ProjectView, item_id: str) -> answers.Node:
         if (episode := view.episodes.get(item_id)) is not None:
             return answers.Node(id=item_id, kind="episode", type=episode.kind.value, content=episode.title, valid=True)
-        memory, holds = view.memories[item_id], self._reader.holds(view.memories[item_id])
+        memory, holds = view.memories[item_id], self.reader.holds(view.memories[item_id])
         return answers.Node(id=item_id, kind="memory", type=memory.type.value, content=memory.content, valid=holds)
 
     def _related(self, view: ProjectView, memory_id: str, found: Iterable[Neighbour]) -> answers.RelatedMemories:
@@ -269,3 +315,13 @@ def _edges(view: ProjectView) -> Iterator[answers.Edge]:
                 yield answers.Edge(
                     source_id=memory_id, target_id=each.target_id, type=each.type, strength=each.strength
                 )
+
+
+def _tokens(view: ProjectView) -> answers.HeldTokens:
+    memories = view.memories.values()
+    return answers.HeldTokens(
+        memories=sum(each.tokens for each in memories if not each.archived),
+        archived=sum(each.tokens for each in memories if each.archived),
+        episodes=sum(each.tokens for each in view.episodes.values()),
+        chunks=sum(each.summary_tokens for each in view.chunks.values()),
+    )

@@ -1,15 +1,16 @@
-"""Reading projects' memory: routes of retrieval, of the context window and of search, which the MCP tools call too."""
+"""Reading projects' memory: routes of retrieval, the context window, search and export, which MCP tools call too."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
+from typing import Annotated
 
-from msgspec import structs
+from msgspec import Meta, structs
 
 from models.errors import BudgetTooSmall
 from models.events import Role, SessionName
-from models.events.project_items import ConversationChunk, ProjectConversation, ProjectMemory
+from models.events.project_items import ConversationChunk, ItemKind, ProjectConversation, ProjectMemory
 from models.policy.project import ContextPolicy, ProjectPolicy
 from models.project.kept_memories import decay_at
 from models.project.rendering import ContextRequest, accessed, render
@@ -20,6 +21,7 @@ from models.retrieval.relevance import RetrievalQuery, RetrievedItem
 from models.text.words import estimate_tokens
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
+from streams.api.projects import answers
 from streams.api.projects.messages import (
     PROJECTS,
     AskedProject,
@@ -40,6 +42,13 @@ from streams.http.problems import Problem, invalid_field
 from streams.index.project_memory import ProjectMemories
 from streams.index.session_memory import SessionVectorMemory
 
+_FIELDS: dict[ItemKind, str] = {
+    "memory": "memories",
+    "episode": "episodes",
+    "chunk": "chunks",
+    "conversation": "conversations",
+    "pending": "pending",
+}
 _NOT_YET = "conversation: nothing of it is indexed yet, so none of its messages is told"
 
 
@@ -126,6 +135,28 @@ class ProjectReader:
             retrieval_results=list(map(found_item, found)),
         )
 
+    @PROJECTS.get("/export", "export_project_items", audits="text_read")
+    async def export(
+        self,
+        asked: OfProject,
+        *,
+        kind: Annotated[ItemKind, Meta(description="Of which kind.")],
+        after: Annotated[str, Meta(max_length=256, description="`next` of the page before.")] = "",
+        limit: Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="Items at most.")] = 500,
+        originals: Annotated[bool, Meta(description="With chunks the messages they were made of.")] = False,
+    ) -> answers.ExportPage:
+        """A page of a project's items as they are kept, of one kind; with conversations their messages at hand.
+
+        Nothing counts as accessed.
+        """
+        named = AskedProject(asked)
+        page = _page(await self.view(named), kind, after, limit)
+        if page.conversations:
+            page = structs.replace(page, messages=await self.messages(named, *page.conversations))
+        if page.chunks and originals:
+            page = structs.replace(page, messages=await self.originals(named, *page.chunks))
+        return page
+
     async def messages(self, asked: AskedProject, *conversations: ProjectConversation) -> list[TurnAnswer]:
         """Messages at hand of conversations, as far as they are indexed; never another app's."""
         return [
@@ -180,17 +211,6 @@ class ProjectReader:
             self.record(asked.app_id, asked.project_id, ids)
 
 
-class OfReader:
-    """Routes that look something up.
-
-    Args:
-        reader: Reads for the caller of a request.
-    """
-
-    def __init__(self, reader: ProjectReader) -> None:
-        self._reader = reader
-
-
 def conversation_of(view: ProjectView, conversation_id: str) -> ProjectConversation:
     """A conversation.
 
@@ -228,3 +248,17 @@ def _window(policy: ContextPolicy, asked: BudgetOverrides) -> ContextPolicy:
     except ValueError:
         detail = "total_tokens must exceed system_tokens and working_tokens together: raise it, or lower the reserves"
         raise invalid_field("budget", detail) from None
+
+
+def _page(view: ProjectView, kind: ItemKind, after: str, limit: int) -> answers.ExportPage:
+    items = getattr(view, _FIELDS[kind])
+    ids = [each for each in sorted(items) if each > after]
+    return answers.ExportPage(
+        format=answers.EXPORT_FORMAT,
+        version=answers.EXPORT_VERSION,
+        app_id=view.app_id,
+        project_id=view.project_id,
+        revision=view.revision,
+        next=ids[limit - 1] if len(ids) > limit else "",
+        **{_FIELDS[kind]: [items[each] for each in ids[:limit]]},
+    )
