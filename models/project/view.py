@@ -21,7 +21,8 @@ from models.policy.project import ProjectPolicy
 from models.project.mentions import item_of
 from models.project.narrative import NarrativeArc, narrative_arc
 from models.project.validity import versions
-from models.retrieval.candidates import Candidates, in_order
+from models.retrieval.answering import ScoredCandidates, answer, in_order
+from models.retrieval.candidates import Candidates
 from models.retrieval.relations import Graph, neighbours
 from models.retrieval.relevance import Found, RetrievalQuery, RetrievedItem
 
@@ -91,18 +92,19 @@ class ProjectView:
             at: Now: what recency counts from, and what must hold unless the query says when.
             scores: By another strategy than the source's, of kinds and ids; what is not here any longer is left out.
         """
-        asked, least = self._candidates.score(query, at), query.threshold
-        top_k = query.top_k or self.policy.retrieval.top_k
+        policy, seen, least = self.policy.retrieval, self._seen(query.known_at), query.threshold
+        among, top_k = ScoredCandidates(seen, seen.score(query, at), seen.allowed(query, at)), query.top_k
         if scores is None:
-            hits = asked.best(threshold=self.policy.retrieval.threshold if least is None else least, top_k=top_k)
+            least = policy.threshold if least is None else least
+            hits = seen.best(among.scored, among.allowed, threshold=least, top_k=top_k or policy.top_k)
         else:
-            kept = ((found, score) for found, score in scores.items() if asked.row(found) is not None)
-            hits = in_order(each for each in kept if least is None or each[1] >= least)[:top_k]
-        return asked.answer(query, hits, self._graph(query, hits))
+            kept = ((found, score) for found, score in scores.items() if seen.lets(among.allowed, found))
+            hits = in_order(each for each in kept if least is None or each[1] >= least)[: top_k or policy.top_k]
+        return answer(query, among, hits, self._graph(query, seen, hits), policy)
 
     def valid_at(self, at: datetime, known: datetime | None = None) -> list[events.ProjectMemory]:
         """Memories that held at a time, by id; by what was known at another, if given."""
-        return self._candidates.held(at, known)
+        return self._seen(known).held(at)
 
     def arc(self, conversation_id: str | None = None) -> NarrativeArc:
         """The narrative arc of a conversation, or of the whole project."""
@@ -154,11 +156,15 @@ class ProjectView:
 
     # --- what is found
 
-    def _graph(self, query: RetrievalQuery, hits: Sequence[tuple[Found, float]]) -> Graph:
+    def _seen(self, known: datetime | None) -> Candidates:
+        """What may be found, as it was known at a time, if one is asked for."""
+        return self._candidates if known is None else self._candidates.known_by(known)
+
+    def _graph(self, query: RetrievalQuery, seen: Candidates, hits: Sequence[tuple[Found, float]]) -> Graph:
         """Relationships; where a time is asked for, those around the hits as they were known then."""
         if query.known_at is None:
             return self.graph
         near = {item_id for (_, item_id), _ in hits}
         near |= {each.id for hit in near for each in neighbours(self.graph, hit, query.related_depth + 1)}
-        items = (self._candidates.find(each, query.known_at) for each in sorted(near))
+        items = map(seen.find, sorted(near))
         return Graph(item for item in items if isinstance(item, events.ProjectMemory | events.ProjectEpisode))

@@ -15,18 +15,25 @@ What follows from the formulas, and is kept:
 scikit-learn's `TfidfVectorizer(smooth_idf=False)` differs in two points, of which only the first can be seen: its idf
 is `ln(N / n) + 1`, so that a term in every document still counts, and its tf is the plain count, which has the same
 direction as ours and so the same cosine.
+
+Norms depend on every term's idf, and so change with each document that comes or goes. They are computed at the first
+query after a change, all at once; until then nothing but the document itself is touched ("lazily rebuilt").
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+_Number = TypeVar("_Number", np.float64, np.intp)
+_DEAD: Final = 0
+"""Column of entries whose document is gone; no term has it."""
+_LEAST_ENTRIES: Final = 1_024
 
 
 class Match(NamedTuple):
@@ -44,98 +51,140 @@ class Match(NamedTuple):
 class TfIdf:
     """Documents as sparse vectors, numbered by the caller; numbers are best dense, as results are arrays over them.
 
-    Entries of all documents stand in three arrays, one for each document and term. What came or went is merged into
-    them at the next question ("lazily rebuilt"). Terms that no document has any longer are forgotten once they are more
-    than half, so arrays and vocabulary follow what is kept.
+    Entries of all documents stand in one pool, one for each document and term. What is gone stays as dead entries until
+    they are more than half; then the pool and the vocabulary are written anew, so both follow what is kept.
     """
 
     def __init__(self) -> None:
         self._columns: dict[int, int] = {}
-        self._document, self._column = np.zeros(0, np.intp), np.zeros(0, np.intp)
-        self._tf = np.zeros(0)
-        self._changed: dict[int, Counter[int]] = {}
+        self._having = np.zeros(_LEAST_ENTRIES)
+        self._document = np.zeros(_LEAST_ENTRIES, np.intp)
+        self._column = np.zeros(_LEAST_ENTRIES, np.intp)
+        self._tf = np.zeros(_LEAST_ENTRIES)
+        self._used = self._dead = self._counted = 0
+        self._spans: dict[int, tuple[int, int]] = {}
+        self._apart: set[int] = set()
+        self._idf: Floats | None = None
+        self._norms = np.zeros(0)
 
-    def put(self, document: int, terms: Iterable[int] = ()) -> None:
-        """Take a document in, instead of that of the same number; without a term it is forgotten.
+    def put(self, document: int, terms: Iterable[int], *, counts: bool = True) -> None:
+        """Take a document in, instead of that of the same number.
 
         Args:
             document: Its number, from 0.
-            terms: Ids of its terms with repetitions (`models.retrieval.lexical.terms`).
+            terms: Ids of its terms with repetitions (`models.retrieval.lexical.terms`); may be empty.
+            counts: False for one that only `among` gives: it is none of `N` and `n`.
         """
-        self._changed[document] = Counter(terms)
+        self.drop(document)
+        found = Counter(terms)
+        first, end = self._used, self._used + len(found)
+        self._reserve(end)
+        columns = [self._columns.setdefault(term, len(self._columns) + 1) for term in found]
+        self._document[first:end] = document
+        self._column[first:end] = columns
+        if found:
+            self._tf[first:end] = np.fromiter(found.values(), np.float64, len(found)) / max(found.values())
+            self._having[columns] += counts
+        if not counts:
+            self._apart.add(document)
+        self._counted += counts
+        self._used, self._spans[document], self._idf = end, (first, end), None
 
-    def among(self, documents: NDArray[np.bool_]) -> WeighedDocuments:
-        """Documents weighed as if there were no others: `N` and `n` are of these; good until the next change.
+    def drop(self, document: int) -> None:
+        """Forget a document; nothing if there is none of this number."""
+        if (span := self._spans.pop(document, None)) is None:
+            return
+        entries, counts = slice(*span), document not in self._apart
+        self._apart.discard(document)
+        self._counted -= counts
+        self._having[self._column[entries]] -= counts
+        self._column[entries] = _DEAD
+        self._dead += span[1] - span[0]
+        self._idf = None
+        if self._dead > max(_LEAST_ENTRIES, self._used // 2):
+            self._compact()
+
+    def has(self, document: int, *, counts: bool) -> bool:
+        """Whether there is one of this number that counts, or not, as told."""
+        return document in self._spans and counts == (document not in self._apart)
+
+    def among(self, documents: NDArray[np.bool_]) -> TfIdf:
+        """These documents alone, all of them counted; to be asked before anything changes here."""
+        other, used = TfIdf(), slice(self._used)
+        other._columns, other._document, other._tf, other._used = self._columns, self._document, self._tf, self._used
+        other._column = np.where(documents[self._document[used]], self._column[used], _DEAD)
+        other._having = np.bincount(other._column, minlength=len(self._having)).astype(np.float64)
+        other._having[_DEAD], other._counted = 0, int(documents.sum())
+        return other
+
+    def match(self, terms: Sequence[int], size: int) -> Match:
+        """Compare all documents with a query.
 
         Args:
-            documents: Which they are, shape `(n_documents,)`; larger than every document's number.
+            terms: Of the query, with repetitions.
+            size: Of the result; larger than every document's number.
         """
-        if self._changed:
-            self._merge()
-        counted = self._column[documents[self._document]]
-        having = np.bincount(counted, minlength=len(self._columns))
-        idf = np.log(max(1, int(documents.sum())) / np.maximum(having, 1.0))
-        weights = idf.take(self._column)
-        weights *= self._tf
-        weights *= weights
-        norms = np.sqrt(np.bincount(self._document, weights, len(documents)))
-        return WeighedDocuments(self._columns, self._document, self._column, self._tf, having, idf, norms)
-
-    def _merge(self) -> None:
-        changed, counts = [*self._changed], [*self._changed.values()]
-        gone = np.zeros(1 + max(self._document.max(initial=0), *changed), np.bool_)
-        gone[changed] = True
-        kept = ~gone[self._document]
-        columns = [self._columns.setdefault(term, len(self._columns)) for each in counts for term in each]
-        tf = [count / max(each.values()) for each in counts for count in each.values()]
-        self._document = np.append(self._document[kept], np.repeat(changed, [*map(len, counts)]))
-        self._column = np.append(self._column[kept], np.asarray(columns, np.intp))
-        self._tf = np.append(self._tf[kept], tf)
-        self._changed.clear()
-        if not kept.all():
-            self._forget_terms()
-
-    def _forget_terms(self) -> None:
-        used = np.bincount(self._column, minlength=len(self._columns)) > 0
-        if 2 * int(used.sum()) < len(used):
-            left = (term for term, is_used in zip(self._columns, used.tolist(), strict=True) if is_used)
-            self._columns = {term: number for number, term in enumerate(left)}
-            self._column = (np.cumsum(used) - 1)[self._column]
-
-
-class WeighedDocuments(NamedTuple):
-    """Documents that are compared with queries.
-
-    Attributes:
-        columns: Id of a term → its column.
-        document: Of each entry, as `column` and `tf`.
-        having: Documents with each term, by column, as `idf`.
-        norms: Of each document, shape `(n_documents,)`.
-    """
-
-    columns: Mapping[int, int]
-    document: NDArray[np.intp]
-    column: NDArray[np.intp]
-    tf: Floats
-    having: NDArray[np.intp]
-    idf: Floats
-    norms: Floats
-
-    def match(self, terms: Sequence[int]) -> Match:
-        """Compare all documents with the terms of a query, with repetitions."""
-        counts, size = Counter(terms), len(self.norms)
-        known = {
-            term: column for term in counts if (column := self.columns.get(term)) is not None and self.having[column]
-        }
-        if not known:
+        idf = self._refreshed(size)
+        counts = Counter(terms)
+        columns = {term: self._columns[term] for term in counts if self._having[self._columns.get(term, _DEAD)]}
+        if not columns:
             return Match(np.zeros(size), np.zeros(size))
-        most, at = max(counts.values()), np.fromiter(known.values(), np.intp, len(known))
-        weights = self.idf[at] * [counts[term] / most for term in known]
-        named, wanted = np.zeros(len(self.idf), np.bool_), np.zeros(len(self.idf))
-        named[at], wanted[at] = True, weights * self.idf[at]
-        hits = np.flatnonzero(named.take(self.column))
-        documents = self.document[hits]
-        products = np.bincount(documents, wanted[self.column[hits]] * self.tf[hits], size)
-        norms = self.norms * np.sqrt(weights @ weights)
+        most = max(counts.values())
+        at = np.fromiter(columns.values(), np.intp, len(columns))
+        weights = idf[at] * [counts[term] / most for term in columns]
+        named, wanted = np.zeros(len(idf), np.bool_), np.zeros(len(idf))
+        named[at], wanted[at] = True, weights * idf[at]
+        hits = np.flatnonzero(named.take(self._column[: self._used]))
+        documents = self._document[hits]
+        products = np.bincount(documents, wanted[self._column[hits]] * self._tf[hits], size)
+        norms = self._norms[:size] * np.sqrt(weights @ weights)
         similarity = np.divide(products, norms, out=np.zeros(size), where=norms > 0)
-        return Match(np.minimum(similarity, 1.0), np.bincount(documents, minlength=size) / len(counts))
+        share = np.bincount(documents, minlength=size) / len(counts)
+        return Match(np.minimum(similarity, 1.0), share)
+
+    def _refreshed(self, size: int) -> Floats:
+        """Inverse document frequencies by column, and norms that go with them."""
+        if self._idf is None or len(self._norms) < size:
+            having = self._having[: len(self._columns) + 1]
+            self._idf = np.log(max(1, self._counted) / np.maximum(having, 1.0))
+            self._idf[_DEAD] = 0.0
+            used = slice(self._used)
+            weights = self._idf.take(self._column[used])
+            weights *= self._tf[used]
+            weights *= weights
+            self._norms = np.sqrt(np.bincount(self._document[used], weights, size))
+        return self._idf
+
+    def _reserve(self, entries: int) -> None:
+        if entries > len(self._tf):
+            room = 2 * entries
+            self._document, self._tf = _moved(self._document, room), _moved(self._tf, room)
+            self._column = _moved(self._column, room)
+        columns = len(self._columns) + 1 + entries - self._used
+        if columns > len(self._having):
+            self._having = _moved(self._having, 2 * columns)
+
+    def _compact(self) -> None:
+        """Without dead entries, and without terms that no document has any longer."""
+        live = np.flatnonzero(self._column[: self._used])
+        kept, columns = np.unique(self._column[live], return_inverse=True)
+        new = {int(column): number for number, column in enumerate(kept, start=1)}
+        self._columns = {term: new[column] for term, column in self._columns.items() if column in new}
+        before = {document: int(np.searchsorted(live, first)) for document, (first, _) in self._spans.items()}
+        self._spans = {document: (at, at + _length(self._spans[document])) for document, at in before.items()}
+        room = max(_LEAST_ENTRIES, 2 * len(live))
+        self._document, self._tf = _moved(self._document[live], room), _moved(self._tf[live], room)
+        self._column = _moved(columns + 1, room)
+        self._having = _moved(self._having[np.concatenate(([_DEAD], kept))], max(_LEAST_ENTRIES, 2 * len(kept)))
+        self._used, self._dead, self._idf = len(live), 0, None
+
+
+def _length(span: tuple[int, int]) -> int:
+    return span[1] - span[0]
+
+
+def _moved(values: NDArray[_Number], room: int) -> NDArray[_Number]:
+    """The values at the beginning of a larger array."""
+    larger = np.zeros(room, values.dtype)
+    larger[: len(values)] = values
+    return larger

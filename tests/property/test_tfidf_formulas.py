@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 from itertools import pairwise
 from math import prod
 
@@ -14,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from models.events.project_items import ProjectMemory
@@ -57,19 +55,12 @@ def changed(index: TfIdf, changes: list[tuple[int, list[int] | None]]) -> dict[i
     documents: dict[int, list[int]] = {}
     for number, terms in changes:
         if terms is None:
-            index.put(number)
+            index.drop(number)
             documents.pop(number, None)
         else:
             index.put(number, terms)
             documents[number] = terms
     return documents
-
-
-def there(documents: Iterable[int], size: int) -> NDArray[np.bool_]:
-    """Which documents are there."""
-    mask = np.zeros(size, np.bool_)
-    mask[[*documents]] = True
-    return mask
 
 
 @pytest.mark.behaviour("project-14")
@@ -79,11 +70,12 @@ def test_it_is_the_formulas_over_what_is_there(
 ) -> None:
     """Also when it was asked in between, and so holds norms and frequencies of then."""
     index = TfIdf()
-    index.among(there(changed(index, before), 10)).match(query)
+    changed(index, before)
+    index.match(query, 10)
     documents = changed(index, before + after)
     expected = plain(documents, query)
 
-    match = index.among(there(documents, 10)).match(query)
+    match = index.match(query, 10)
 
     for number in range(10):
         similarity, share = expected.get(number, (0.0, 0.0))
@@ -102,24 +94,18 @@ def test_it_is_scikit_learns_but_for_its_idf(documents: list[list[int]], query: 
 
     expected = (vectorizer.transform(documents) @ vectorizer.transform([query]).T).toarray()  # of length 1: cosines
 
-    assert np.allclose(
-        expected[:, 0], index.among(np.ones(len(documents), np.bool_)).match(query).similarity, atol=1e-9
-    )
+    assert np.allclose(expected[:, 0], index.match(query, len(documents)).similarity, atol=1e-9)
 
 
 def test_what_comes_and_goes_leaves_nothing_behind() -> None:
-    """A project that lives for years has as many entries as its memories have, and at most twice their terms."""
-    index, every = TfIdf(), np.ones(50, np.bool_)
+    """A project that lives for years has as many entries and terms as it has memories, not as it ever had."""
+    index = TfIdf()
     for number in range(20_000):
         index.put(number % 50, [number, number + 1, number + 2])
-        if number % 30 == 0:
-            index.among(every)
 
-    kept = index.among(every)
-
-    assert len(kept.document) == 3 * 50
-    assert 52 <= len(kept.columns) <= 2 * 52
-    assert kept.match([20_001]).share.tolist() == [0.0] * 49 + [1.0]
+    assert index._used <= 3 * 50 + 2 * 1_024
+    assert len(index._columns) <= index._used
+    assert index.match([20_001], 50).share.tolist() == [0.0] * 49 + [1.0]
 
 
 NAMES = "abcdef"

@@ -22,7 +22,7 @@ def valid_at(memories: list[ProjectMemory], at: datetime, known: datetime | None
     candidates = Candidates(ProjectPolicy())
     for memory in memories:
         candidates.put(memory, versions(memory))
-    return candidates.held(at, known)
+    return (candidates if known is None else candidates.known_by(known)).held(at)
 
 
 def consolidated(project: Project, most: int = 200) -> tuple[Consolidation, int]:

@@ -28,15 +28,13 @@ def scores(candidates: Candidates, found: Found, text: str, context: str = "", *
     """What one's relevance is made of."""
     at = options.pop("at", BEGIN)
     query = RetrievalQuery(text=text, context=context, **options)
-    asked = candidates.score(query, at)
-    row = asked.row(found)
-    assert row is not None
-    return Scores(*asked.parts[:, row].tolist())
+    return candidates.scores(candidates.score(query, at), found)
 
 
 def total(candidates: Candidates, number: int, **options: Any) -> float:
     """Relevance of a memory."""
-    best = candidates.score(RetrievalQuery(**options), BEGIN).best(threshold=0, top_k=100)
+    scored = candidates.score(RetrievalQuery(**options), BEGIN)
+    best = candidates.best(scored, scored.total >= 0, threshold=0, top_k=100)
     return dict(best)["memory", f"m-{number:03}"]
 
 
@@ -45,8 +43,8 @@ def let_through(*items: Findable, at: Any = BEGIN, **options: Any) -> list[str]:
     candidates = filled(*items)
     filters = {name: options.pop(name) for name in list(options) if name in RetrievalFilters.__struct_fields__}
     query = RetrievalQuery(text="", filters=RetrievalFilters(**filters), **options)
-    asked = candidates.score(query, at)
-    return sorted(item.id for item in items if asked.row(_found(item)) is not None)
+    allowed = candidates.allowed(query, at)
+    return sorted(item.id for item in items if candidates.lets(allowed, _found(item)))
 
 
 def said(item: ProjectMemory, *times: datetime) -> ProjectMemory:
@@ -142,10 +140,9 @@ def test_a_text_without_a_term_asks_for_its_context() -> None:
 def test_episodes_and_chunks_have_scores_too() -> None:
     """Significance is an episode's importance, a chunk has none."""
     candidates = filled(episode(1, "Chose PostgreSQL"), chunk(1, "They spoke of PostgreSQL."))
-    every = RetrievalFilters(include_chunks=True)
 
     assert scores(candidates, ("episode", "e-1"), "postgresql") == Scores(0.0, 1.0, 1.0, 0.8, 0.0)
-    assert scores(candidates, ("chunk", "k-1"), "postgresql", filters=every) == Scores(0.0, 1.0, 1.0, 0.0, 0.0)
+    assert scores(candidates, ("chunk", "k-1"), "postgresql") == Scores(0.0, 1.0, 1.0, 0.0, 0.0)
 
 
 def test_the_threshold_is_inside() -> None:
@@ -154,8 +151,8 @@ def test_the_threshold_is_inside() -> None:
     scored = candidates.score(RetrievalQuery(text="PostgreSQL"), BEGIN)
     score = float(scored.total[0])
 
-    assert len(scored.best(threshold=score, top_k=3)) == 1
-    assert scored.best(threshold=score + 1e-9, top_k=3) == []
+    assert len(candidates.best(scored, scored.total >= 0, threshold=score, top_k=3)) == 1
+    assert candidates.best(scored, scored.total >= 0, threshold=score + 1e-9, top_k=3) == []
 
 
 def test_what_went_is_not_found_and_its_place_is_taken() -> None:
@@ -167,7 +164,7 @@ def test_what_went_is_not_found_and_its_place_is_taken() -> None:
     tagged = RetrievalQuery(text="", filters=RetrievalFilters(tags=["db"]))
 
     assert [GOAL.id, "m-003"] == [item.id for item in candidates.held(BEGIN)]
-    assert not candidates.score(tagged, BEGIN).allowed.any()
+    assert not candidates.allowed(tagged, BEGIN).any()
     assert scores(candidates, ("memory", "m-003"), "postgresql").keyword == 0
 
 
