@@ -170,7 +170,7 @@ class Work(EpisodeFold):
         )
 
     def learn_second(self, answer: StatementsRead) -> list[str]:
-        """Learn what a second reader found in a user's message; gives the ids as `read` does."""
+        """Learn what a second reader found in a user's message; gives the ids as `learn` does."""
         found = [stated(each.content, each.memory_type, each.confidence) for each in answer.statements]
         return self._learn_all(found, _source(answer, Role.USER))
 
