@@ -9,7 +9,9 @@ import httpx
 import pytest
 
 from models.errors import DeliveryFailed
+from models.events import Position
 from models.policy.app import AppPolicy
+from streams.api import commands
 from streams.api.assembly import admin_routes
 from streams.api.commands import AUDIT
 from tests.support.api_apps import AT, Apps, Erasures, Sessions, memory, space
@@ -112,6 +114,25 @@ async def test_an_app_is_purged_with_its_users(method: str, place: str, whose: s
 
     assert (gone.status_code, gone.json()["deletedCount"]) == (200, 4 - len(left))
     assert [each.content for each in apps.known] == left
+
+
+class _AwayForOne(Apps):
+    """The log takes commands for all users but Cy, and nobody carries them out."""
+
+    async def send(self, command: Any) -> Position:
+        self.fails = DeliveryFailed("cannot reach Kafka.") if command.user_id == "cy" else None
+        return await super().send(command)
+
+
+async def test_a_purge_that_fails_for_one_user_is_not_told_as_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in the log for Anna comes; for Cy there is nothing to come."""
+    monkeypatch.setattr(commands, "WAIT_S", 0.0)
+    apps = _AwayForOne([], [space("a", user) for user in ("anna", "cy", "dan")], away=True)
+    async with client_of(api_of(admin_routes(apps, AppPolicy(), apps, Erasures(), Sessions()))) as client:
+        failed = await client.delete("/apps/a/memories")
+
+    assert (failed.status_code, failed.json()["code"]) == (503, "log_unavailable")
+    assert [each.user_id for each in apps.sent] == ["anna", "dan"]
 
 
 @pytest.mark.parametrize(("method", "place"), [("DELETE", "memories"), ("POST", "uninstall")])

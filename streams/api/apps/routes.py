@@ -250,8 +250,8 @@ class AppMemoryAdmin:
         Raises:
             Problem: 422, they are too many for one request: nobody is to think that all went.
         """
-        found = [] if asked.user_id else await self.memories.spaces(_MOST_USERS + 2, asked.app_id)
-        users = sorted({each.user_id for each in found} - {""})
+        known = [] if asked.user_id else await self.memories.spaces(_MOST_USERS + 2, asked.app_id)
+        users = sorted({each.user_id for each in known} - {""})
         if len(users) > _MOST_USERS:
             detail = f"the app has memories of more than {_MOST_USERS} users: name one, or POST /v1/erase the app"
             raise invalid_field("user_id", detail)
@@ -259,7 +259,9 @@ class AppMemoryAdmin:
         deleted = 0
         for first in range(0, len(spaces), _AT_ONCE):
             part = [self._done(each, MemoriesPurged) for each in spaces[first : first + _AT_ONCE]]
-            for result in await gather(*part, return_exceptions=True):
+            found = await gather(*part, return_exceptions=True)
+            # What failed is told before what is only not seen yet: of that nothing may be in the log.
+            for result in sorted(found, key=lambda each: isinstance(each, NotSeenYet | CommandResult)):
                 if isinstance(result, BaseException):
                     raise result
                 deleted += result.count
