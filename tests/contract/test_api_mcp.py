@@ -131,7 +131,7 @@ async def test_the_tools_are_listed_with_what_they_take_and_give(asking: Any, mo
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_over_standard_input_and_output_all_is_as_over_http(port: int, mode: str) -> None:
-    """Lists, answers and what refusals are about."""
+    """Lists, answers to models and programs, what refusals are about, and that they repeat nothing private."""
     calls: list[tuple[str, dict[str, Any]]] = [
         ("list_facts", {"user_id": "u", "category": "identity"}),
         ("search_memory", {"user_id": "u", "query": "long vector databases"}),
@@ -141,9 +141,13 @@ async def test_over_standard_input_and_output_all_is_as_over_http(port: int, mod
     for connected in (_over_http(port, "a"), _over_stdio(port)):
         async with connected(mode) as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools if tool.name != "add_turns"}
-            answers = [text_of(await client.call_tool(*call)) for call in calls]
+            given = [await client.call_tool(*call) for call in calls]
             refused = [(await client.call_tool(tool, wrong), about) for tool, wrong, about in WRONG]
-        told.append((tools, answers, [(result.is_error, about in text_of(result)) for result, about in refused]))
+        answers = [(text_of(result), result.structured_content) for result in given]
+        refusals = [
+            (result.is_error, about in text_of(result), "private" in text_of(result)) for result, about in refused
+        ]
+        told.append((tools, answers, refusals))
 
     assert told[0] == told[1]
 
