@@ -4,6 +4,7 @@ One piece after the other, in the order in which conversations ended, each only 
 stage is asked for is waited for. What cannot be done now stays in the state and goes on with the next event.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -94,7 +95,7 @@ class Worker(MemorySet):
             new_content=None if answer.new_content is None else paragraph(answer.new_content),
             reason=paragraph(answer.reason)[: self._policy.most_content_chars],
         )
-        self._carry_out(decision, answer.decided_by[:NAME_CHARS])
+        self._carry_out(decision, answer.decided_by[:NAME_CHARS], *self._to_decide_on())
 
     def _is_asked(self, request: int) -> bool:
         asked = self._state.head.asked
@@ -185,7 +186,7 @@ class Worker(MemorySet):
         self._pay("compaction", sum(estimate_tokens(each.content) for each in (*memories, new)), _NO_TIME)
         known, subjects = self._known_facts(), self._subjects()
         decision = decide(memories, new, self.now, self._policy, known=known, subjects=subjects)
-        self._carry_out(decision, RULES)
+        self._carry_out(decision, RULES, memories, new)
 
     def _ask(self) -> int:
         head = self._state.head
@@ -285,8 +286,13 @@ class Worker(MemorySet):
 
     # --- compaction
 
-    def _carry_out(self, decision: CompactionDecision, decided_by: str) -> None:
-        memories, new = self._to_decide_on()
+    def _carry_out(
+        self,
+        decision: CompactionDecision,
+        decided_by: str,
+        memories: Sequence[events.MemoryToKeep],
+        new: events.MemoryToKeep,
+    ) -> None:
         refused = refusal(decision, memories, new, self._policy)
         if refused:
             self._fall_back(refused)
