@@ -39,7 +39,6 @@ ExtractionSplit = StrEnum("ExtractionSplit", ["DEV", "TEST", "RARE", "FOREIGN", 
         "turntide lab eval escalation",
         "turntide lab eval escalation --data dialogues.jsonl --output json",
         "turntide lab eval escalation --data dialogues.jsonl --texts pool.jsonl.gz --leave-out family",
-        "turntide lab eval escalation --data dialogues.jsonl --texts pool.jsonl.gz --leave-out family --study",
         "turntide lab eval escalation --data mine.jsonl --leave-out nothing",
     )
 )
@@ -65,14 +64,6 @@ def escalation(
             "the configured scorer, though it may know it."
         ),
     ] = LeaveOut.AUTO,
-    study: Annotated[
-        bool,
-        typer.Option(
-            "--study",
-            help="Also what teaches: the learning curve over families, what the removal of each does, and single "
-            "turns of one topic. Takes long.",
-        ),
-    ] = False,
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Measure how well escalations are told from harmless talk, prefix by prefix, through the real fold.
@@ -87,7 +78,7 @@ def escalation(
 
     dialogues = ordinary_chats() if data is None else read_dialogues(data)
     pool = read_pools(texts or (), dialogues)
-    show(measure(dialogues, leave_out.value, pool, study=study), Printer(output))
+    show(measure(dialogues, leave_out.value, pool), Printer(output))
 
 
 @app.command(
@@ -214,7 +205,7 @@ def retrieval(
     Indexes the conversations as the index role does, and asks every question within the memory of its user. Recall is
     evidence found / evidence, the mean over questions; those without evidence are skipped. LoCoMo's are asked once more
     with every turn cut into a burst of messages, and beside each file stands the set that Turntide brings, in three
-    styles of talk, with questions about projects and episodes. No conversation is ranked by weights that were learned
+    styles of talk and four languages. No conversation is ranked by weights that were learned
     from it: those of LoCoMo, from which the shipped ones come, are learned anew from the other conversations. --output
     csv prints the recalls alone. Needs no Kafka; no text is ever printed.
     """

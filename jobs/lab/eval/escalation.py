@@ -1,38 +1,22 @@
-"""`turntide lab eval escalation`: the real fold over labelled dialogues, each judged by who has not seen its like.
-
-A study says what teaches the scorer. Every figure of it is of what is left out; beside it stands a bag of words that
-learnt from the same (`words_…`).
-"""
+"""`turntide lab eval escalation`: the real fold over labelled dialogues, each judged by who has not seen its like."""
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.resources import files
-from operator import attrgetter
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
-from jobs.lab.eval.escalation_scoring import Row, ScoredSession, ranked, summary
+from jobs.lab.eval.escalation_scoring import ScoredSession, summary
 from jobs.lab.eval.scores import cell
 from jobs.lab.train.card import COLUMNS
 from jobs.lab.train.scorer import Trainer, trainer_with_own
-from jobs.lab.train.turns import MessagePair
-from jobs.shared.dialogues import (
-    DialogueTurn,
-    LabelledDialogue,
-    families,
-    family_of,
-    folded,
-    judging_policy,
-    read_labelled,
-)
+from jobs.shared.dialogues import LabelledDialogue, families, family_of, folded, judging_policy, read_labelled
 from jobs.shared.output import OutputFormat, Printer, Progress, progress_bar
 from models.errors import ConfigurationError
 from models.events import AlertChanged, Role
@@ -212,15 +196,13 @@ def measure(
     dialogues: Sequence[LabelledDialogue],
     leave_out: str,
     pool: Sequence[LabelledDialogue] = (),
-    *,
-    study: bool = False,
 ) -> dict[str, Any]:
     """The configured scorer on these dialogues, as a report of figures; `leave_out` as in `sides_of`.
 
-    Models trained here learn from the pool besides; with `study` it says what taught them.
+    Models trained here learn from the pool besides.
 
     Raises:
-        ConfigurationError: No trained scorer is configured, nothing is left to learn from, or nothing to study.
+        ConfigurationError: No trained scorer is configured, or nothing is left to learn from.
     """
     settings, embedder = load_settings(), WordLlamaEmbedder()
     policy, model = policy_of(settings), model_at(settings.scorer.file)
@@ -233,17 +215,11 @@ def measure(
     left_out, as_it_is = sides_of(dialogues, leave_out, {source.name for source in model.file.card.sources})
     if leave_out == "family":
         require_two(left_out, instead="Add others, or measure the configured scorer by --leave-out nothing.")
-    if study and not left_out:
-        raise ConfigurationError("--study needs dialogues that are judged without their family: add --leave-out family")
-    judging, judged, taught = judging_by(model, policy, embedder), list[ScoredSession](), dict[str, list[Row]]()
+    judging, judged = judging_by(model, policy, embedder), list[ScoredSession]()
     if left_out:
         trainer = trainer_with_own([*left_out, *pool], embedder)
         with progress_bar("left out") as progress:
             judged += judge_left_out(left_out, trainer, judging.policy, progress)
-        if study:
-            with progress_bar("study") as progress:
-                taught["by_families"] = family_study(left_out, trainer, judging.policy, progress)
-                taught["by_turns"] = list(turn_study(trainer))
     if as_it_is:
         with progress_bar("dialogues") as progress:
             for done, dialogue in enumerate(as_it_is, 1):
@@ -262,99 +238,7 @@ def measure(
         "controls": measured.controls,
         "by_source": measured.by_source,
         **us_per_turn([*left_out, *as_it_is], judging, embedder),
-        **taught,
     }
-
-
-CURVE = (0, 3, 6, 9, 12)
-"""Families that are learnt from, besides the project's own texts."""
-
-
-def family_study(
-    dialogues: Sequence[LabelledDialogue], trainer: Trainer, policy: Policy, progress: Progress
-) -> list[Row]:
-    """All dialogues, each judged without its family, by what was learnt from some others or from all others but one.
-
-    Which families come first says a hash of their names. The last row of the learning curve, of all others, is the one
-    that removals are to be held against.
-    """
-    known = sorted(families(each for each in trainer.dialogues if not each.own), key=lambda name: crc32(name.encode()))
-    names, steps = families(dialogues), sorted({min(step, len(known) - 1) for step in CURVE})
-    plans = {
-        f"{step} families": {
-            name: frozenset([name, *[other for other in known if other != name][step:]]) for name in names
-        }
-        for step in steps
-    }
-    plans |= {f"without {gone}": {name: frozenset([name, gone]) for name in names} for gone in known}
-    judged: dict[tuple[frozenset[str], str], ScoredSession] = {}
-    wanted = sorted({without for plan in plans.values() for without in plan.values()}, key=sorted)
-    for done, without in enumerate(wanted):
-        progress(done, len(wanted))
-        asked = [each for each in dialogues if any(plan[each.family] == without for plan in plans.values())]
-        judged |= {(without, each.session_id): each for each in judged_without(without, asked, trainer, policy)}
-    progress(len(wanted), len(wanted))
-    return [
-        {"learnt_from": title, **_ranked([judged[plan[each.family], each.session_id] for each in dialogues])}
-        for title, plan in plans.items()
-    ]
-
-
-def _ranked(sessions: Sequence[ScoredSession]) -> Row:
-    words = ranked(sessions, attrgetter("bag_of_words"))
-    return ranked(sessions, attrgetter("score")) | {f"words_{name}": figure for name, figure in words.items()}
-
-
-def turn_study(trainer: Trainer) -> Iterator[Row]:
-    """Single turns that escalate against harmless ones of the same hand, by weights that learnt nothing of that hand.
-
-    Of each set of own pairs (`in_order`: share of pairs whose harmful half scores higher), and of each family that
-    teaches turns.
-    """
-    turns, pairs = trainer.turns, trainer.pairs
-    halves = np.flatnonzero(turns.dialogue < 0)
-    taught = [each for each in trainer.dialogues if each.family in trainer.teaching]
-    for name, hand in sorted({(pair.set, pair.hand) for pair in pairs}):
-        here = np.repeat([pair.set == name for pair in pairs], 2)
-        scores = turns.features[halves[here]] @ trainer.weights((), hand=hand)
-        learnt = [*taught, *_spoken([pair for pair in pairs if pair.hand != hand])]
-        asked = _spoken([pair for pair in pairs if pair.set == name])
-        row = _turns(scores, turns.escalating[halves[here]], learnt, asked)
-        yield {"turns_of": f"pairs: {name}", **row, "in_order": float((scores[::2] > scores[1::2]).mean())}
-    for name in trainer.teaching:
-        without = trainer.sources_of([name])
-        rows = np.flatnonzero(np.isin(turns.source, sorted(without)))
-        asked = [
-            LabelledDialogue(each.session_id, each.source, each.label, [_turn(text)])
-            for each in trainer.dialogues
-            if each.family == name
-            for text in each.said_by_user
-        ]
-        learnt = [each for each in trainer.dialogues if each.family != name]
-        scores = turns.features[rows] @ trainer.weights(without)
-        yield {"turns_of": name, **_turns(scores, turns.escalating[rows], learnt, asked), "in_order": None}
-
-
-def _spoken(pairs: Sequence[MessagePair]) -> list[LabelledDialogue]:
-    return [
-        LabelledDialogue(pair.set, pair.set, "escalating" if said is pair.harmful else "benign", [_turn(said)])
-        for pair in pairs
-        for said in (pair.harmful, pair.benign)
-    ]
-
-
-def _turn(said: str) -> DialogueTurn:
-    return DialogueTurn(Role.USER, said)
-
-
-def _turns(
-    scores: NDArray[np.float64],
-    escalating: NDArray[np.bool_],
-    learnt: Sequence[LabelledDialogue],
-    asked: Sequence[LabelledDialogue],
-) -> Row:
-    values = {"roc_auc": scores, "words_roc_auc": bag_of_words(learnt, asked)}
-    return {"turns": len(scores)} | {name: float(roc_auc_score(escalating, value)) for name, value in values.items()}
 
 
 def show(report: Mapping[str, Any], printed: Printer) -> None:
@@ -371,8 +255,3 @@ def show(report: Mapping[str, Any], printed: Printer) -> None:
         for name, row in report["by_source"].items()
     ]
     printed.rows("by source", rows)
-    if printed.form is OutputFormat.TABLE:
-        for table in ("by_families", "by_turns"):
-            found = [{key: cell(each) for key, each in row.items()} for row in report.get(table, ())]
-            if found:
-                printed.rows(table.replace("_", " "), found)

@@ -3,15 +3,11 @@
 The turns go into an index of their own (Qdrant Edge), as the index role writes them, and every question is asked
 through `streams.index.hybrid_search.HybridSearch` over it. Candidates are ranked by BM25 alone, by the formula of
 `models.retrieval.fusion`, and by the ranker, whose weights never come from the conversation that is asked about: where
-a set is one to learn from they are learned here from its other conversations, else they are the shipped ones. Beside
-them stands BM25 by English stems, whatever the language.
+a set is one to learn from they are learned here from its other conversations, else they are the shipped ones.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
-from heapq import nlargest
-from math import log
 from statistics import mean
 from time import perf_counter
 from typing import TypeVar
@@ -21,15 +17,12 @@ from msgspec import Struct
 
 from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
-from jobs.lab.eval.kept_items import measure_kept
 from jobs.lab.eval.user_index import index_user, own_store
 from jobs.lab.train.ranker import Bools, fit
 from jobs.shared.output import Progress
 from models.errors import ConfigurationError
-from models.events import Turn
 from models.policy import Policy
 from models.retrieval import fusion
-from models.retrieval.lexical import date_words, document_vector, terms
 from models.retrieval.ranker import SIGNALS, Floats, Ranker, formula, ranker_of, signals
 from streams.index.collections import TURNS, turn_of_key
 from streams.index.hybrid_search import HybridSearch, Ranking, Scope, TurnCandidates
@@ -61,7 +54,7 @@ class AskedQuestion(Struct, frozen=True):
     Attributes:
         values: Signals of the candidates, `(n_turns, n_signals)`.
         answers: Which candidates answer it, `(n_turns,)`.
-        words: Turns by BM25 alone; likewise by the formula, and by BM25 with English stems whatever the language.
+        words: Turns by BM25 alone; likewise by the formula.
         query_ms: Of the search for turns as the API has it.
     """
 
@@ -71,32 +64,7 @@ class AskedQuestion(Struct, frozen=True):
     answers: Bools
     words: list[Place]
     formula: list[Place]
-    english: list[Place]
     query_ms: float
-
-
-class EnglishWords:
-    """BM25 by English stems and stop words, whatever the language: what search by words would find with no other.
-
-    Users' turns by the words they have, weighed as the index weighs them (`models.retrieval.lexical`).
-    """
-
-    def __init__(self, turns: Iterable[Turn]) -> None:
-        self._turns = defaultdict[str, list[tuple[Place, dict[int, float]]]](list)
-        for turn in turns:
-            vector = document_vector(f"{turn.content}\n{date_words(turn.timestamp)}")
-            weights = dict(zip(vector.indices.tolist(), vector.values.tolist(), strict=True))
-            self._turns[turn.user_id].append(((turn.session_id, turn.turn), weights))
-
-    def search(self, user_id: str, question: str, most: int) -> list[Place]:
-        """The user's turns that have words of the question, best first."""
-        turns, scores = self._turns[user_id], defaultdict[Place, float](float)
-        for term, count in Counter(terms(question)).items():
-            having = [(place, weights[term]) for place, weights in turns if term in weights]
-            idf = log((len(turns) - len(having) + 0.5) / (len(having) + 0.5) + 1)
-            for place, weight in having:
-                scores[place] += count * idf * weight
-        return nlargest(most, scores, scores.__getitem__)
 
 
 async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy, progress: Progress) -> Figures:
@@ -105,7 +73,7 @@ async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy,
     `turns` has the recall of evidence turns by group of the first set's questions, and recall@10 of the formula. `sets`
     compares the rankings over all sets, recall@10; `ablation`
     says by how many points it changes if a signal is left out and the weights are learned without it. Intervals are of
-    95 %, by drawing questions anew. `kept` is of what is kept instead of turns, where the project's own sets are asked.
+    95 %, by drawing questions anew.
 
     Raises:
         ConfigurationError: A set has no question with evidence, or there are no weights for the embedder.
@@ -126,8 +94,6 @@ async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy,
         "turns": recalls(first, rank),
         "query_ms": query_times(first),
     }
-    if (own := {each.name: each for each in sets}).keys() >= {"assistant", "team", "friends"}:
-        figures["kept"] = await measure_kept(own, embedder, policy)
     if learnt:
         figures["ablation"] = _ablation(asked, learnt, embedder)
     return figures
@@ -145,16 +111,14 @@ async def ask_all(dialogues: Dialogues, embedder: Embedder, policy: Policy, prog
         for first in range(0, len(dialogues.turns), _AT_ONCE):
             await index_user(store, embedder, dialogues.turns[first : first + _AT_ONCE], [], first)
         search = HybridSearch(store, embedder, policy.retrieval)
-        asked, english, rule = list[AskedQuestion](), EnglishWords(dialogues.turns), formula(policy.retrieval)
+        asked, rule = list[AskedQuestion](), formula(policy.retrieval)
         for number, question in enumerate(dialogues.questions, 1):
-            asked.append(await _asked(search, rule, english, question))
+            asked.append(await _asked(search, rule, question))
             progress(number, len(dialogues.questions))
     return asked
 
 
-async def _asked(
-    search: HybridSearch, rule: Ranker, english: EnglishWords, question: LabelledQuestion
-) -> AskedQuestion:
+async def _asked(search: HybridSearch, rule: Ranker, question: LabelledQuestion) -> AskedQuestion:
     text, scope, most, began_s = question.text, Scope(user_id=question.user_id), max(DEPTHS), perf_counter()
     await search.turns(text, scope, most)
     query_ms = (perf_counter() - began_s) * 1_000
@@ -168,7 +132,6 @@ async def _asked(
         np.array([_place(each.place) in question.evidence for each in found.turns], dtype=np.bool_),
         [_place(turn_of_key(key)) for key, _ in sorted(by_words, key=lambda each: (-each[1], each[0]))][:most],
         [_place(found.turns[each.row].place) for each in rule.rank(text, found.turns, most)],
-        english.search(question.user_id, text, most),
         query_ms,
     )
 
@@ -213,7 +176,6 @@ def _compared(asked: Mapping[str, Sequence[AskedQuestion]], rank: Rank) -> dict[
     """Recall@10 of each ranking by set, over all questions (`micro`), and the mean of the sets (`macro`)."""
     rankings: dict[str, Rank] = {
         "bm25": lambda each: each.words,
-        "bm25_english": lambda each: each.english,
         "formula": _by_formula,
         "ranker": rank,
     }

@@ -73,15 +73,13 @@ class Trainer:
         self.embedder = embedder
         self.pairs = pairs
         self.turns: TrainingTurns = turns_of(self.dialogues, pairs, embedder)
-        self._weights: dict[tuple[frozenset[str], str], Floats] = {}
+        self._weights: dict[frozenset[str], Floats] = {}
 
-    def weights(self, without: Collection[str], hand: str = "") -> Floats:
-        """Of the features, learnt without these sources, and without own pairs of this hand."""
-        key = self._taught_by.intersection(without), hand
+    def weights(self, without: Collection[str]) -> Floats:
+        """Of the features, learnt without these sources."""
+        key = self._taught_by.intersection(without)
         if key not in self._weights:
-            kept = [pair.hand != hand for pair in self.pairs]
-            turns = self.turns._replace(pair_weights=self.turns.pair_weights * kept)
-            self._weights[key] = fit_turns(turns, self._families(key[0]))
+            self._weights[key] = fit_turns(self.turns, self._families(key))
         return self._weights[key]
 
     def train(self, version: str, card: ModelCard, without: Collection[str] = ()) -> ScorerFile:
@@ -118,14 +116,9 @@ class Trainer:
         return fit_harms(self.pairs, self.turns.features[self.turns.dialogue < 0][::2])
 
     @cached_property
-    def teaching(self) -> list[str]:
-        """Families that the turn weights are learnt from."""
-        return both_labels(self.turns, self._families(()))
-
-    @cached_property
     def _taught_by(self) -> frozenset[str]:
-        """Their sources."""
-        return self.sources_of(self.teaching)
+        """Sources that the turn weights are learnt from."""
+        return self.sources_of(both_labels(self.turns, self._families(())))
 
     @cached_property
     def _family_of(self) -> dict[str, str]:

@@ -13,14 +13,12 @@ from msgspec import structs
 from typer.testing import Result
 
 from jobs.lab.eval.command import LeaveOut
-from jobs.lab.eval.escalation import family_study, ordinary_chats, sides_of
-from jobs.lab.train.scorer import own_dialogues, own_pairs, trainer_with_own
+from jobs.lab.eval.escalation import ordinary_chats, sides_of
+from jobs.lab.train.scorer import own_dialogues, own_pairs
 from jobs.shared.dialogues import LabelledDialogue
 from models.events import Role
-from models.policy import Policy
 from tests.support.command_line import refused, turntide
 from tests.support.labelled_dialogues import as_file, made_up, retold, spoken
-from tests.support.loaded import loaded_embedder
 
 KEYS = {
     "roc_auc", "pr_auc", "recall_at_fpr_0.01", "recall_at_fpr_0.05", "recall", "fpr",
@@ -115,41 +113,11 @@ def test_each_is_judged_by_a_model_trained_without_it(data: Path) -> None:
     assert report["recall"] is not None
 
 
-def test_a_study_says_what_families_and_pairs_teach(data: Path) -> None:
-    """The curve from own texts alone to all others, where the run without study stands; turns by hands left out."""
-    report = measured(data, made_up(), "--leave-out", "family", "--study")
-    curve = {row.pop("learnt_from"): row for row in report["by_families"]}
-    turns = {row["turns_of"]: row for row in report["by_turns"]}
-
-    assert {*curve} == {"0 families", "2 families", "without clinic", "without red", "without slow"}
-    assert curve["2 families"] == {name: report[name] for name in curve["2 families"]}
-    assert curve["0 families"] != curve["2 families"]
-    assert {"red", "slow"} < turns.keys()
-    assert all(0.0 <= row[name] <= 1.0 for row in turns.values() for name in ("roc_auc", "words_roc_auc"))
-
-
-@pytest.mark.usefixtures("data")
-def test_what_a_removed_family_said_is_not_learnt_from() -> None:
-    """Its texts can be any: neither the scorer nor the bag of words beside it changes; with it they do."""
-    asked = [each for each in made_up() if each.family == "slow"]
-
-    def rows(learnt: list[LabelledDialogue]) -> dict[Any, Any]:
-        trainer = trainer_with_own(learnt, loaded_embedder())
-        return {row["learnt_from"]: row for row in family_study(asked, trainer, Policy(), lambda *_: None)}
-
-    as_said, otherwise = rows(made_up()), rows(retold(made_up(), "red_attack"))
-
-    assert as_said["without red"] == otherwise["without red"]
-    assert as_said["2 families"] != otherwise["2 families"]
-
-
 @pytest.mark.parametrize(
     ("options", "dialogues", "said"),
     [
         (["--leave-out", "family"], of_families("red_attack", "red_benign"), "one family, red: .*--leave-out nothing"),
         ([], [SILENT], "no dialogue in which a user speaks"),
-        (["--study", "--leave-out", "nothing"], made_up(), "--study needs .*--leave-out family"),
-        (["--study"], made_up(), "--study needs .*--leave-out family"),
     ],
 )
 def test_data_of_which_nothing_can_be_said_are_refused(

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from jobs.lab.eval.dialogues import LabelledQuestion, Place, in_bursts, own_questions, read_questions
-from jobs.lab.eval.kept_items import measure_kept
 from jobs.lab.eval.retrieval import AskedQuestion, measure, query_times, recalls
 from jobs.lab.train import ranker as training
 from models.errors import ConfigurationError
@@ -53,7 +52,7 @@ def answer(category: str, turns: list[int], wanted: set[int]) -> AskedQuestion:
     groups = ("1-4", category) if category != "5" else ("1-5", category)
     question = LabelledQuestion("u", "?", groups, frozenset((f"s{n // 10}", n) for n in wanted))
     nothing = TurnCandidates([], [])
-    return AskedQuestion(question, nothing, np.zeros((0, 0)), np.zeros(0, np.bool_), places, [], [], float(len(turns)))
+    return AskedQuestion(question, nothing, np.zeros((0, 0)), np.zeros(0, np.bool_), places, [], float(len(turns)))
 
 
 def by_words(asked: AskedQuestion) -> list[Place]:
@@ -162,26 +161,12 @@ def test_what_turntide_brings_has_questions_in_three_styles_and_four_languages()
         assert {language_of(each.text) for each in own[name].questions} <= {language, UNDECIDED}
 
 
-async def test_stems_of_the_language_find_what_english_ones_do_not() -> None:
-    """Of the four languages, beside BM25 with the English stemmer in the same run."""
+async def test_stems_of_the_language_find_other_forms_of_its_words() -> None:
+    """Of the four languages; English stems found 0.93 of German ones and 0.91 of French ones."""
     sets = [each for each in own_questions() if each.name.endswith("-inflected")]
     report = await measure(sets, WordLlamaEmbedder(), Policy(), lambda _done, _of: None)
 
-    assert report["sets"]["macro"]["bm25"] > report["sets"]["macro"]["bm25_english"]
-
-
-async def test_what_is_kept_is_found_best_by_both_rankings_fused() -> None:
-    """Which is why the turns' ranker does not order projects and episodes; each question of a project has answers."""
-    sets = {each.name: each for each in own_questions()}
-    kept = await measure_kept(sets, WordLlamaEmbedder(), Policy())
-
-    assert {name: figures["questions"] for name, figures in kept.items() if "fused" in name} == {
-        "project, fused": 44,
-        "episodes, fused": 56,
-    }
-    for of in ("project", "episodes"):
-        others = {name: figures["recall@10"] for name, figures in kept.items() if name.startswith(of)}
-        assert max(others, key=others.__getitem__) == f"{of}, fused"
+    assert report["sets"]["macro"]["bm25"] == 1.0
 
 
 def test_a_turn_becomes_a_burst_and_its_evidence_the_message_that_answers(tmp_path: Path) -> None:
@@ -223,7 +208,7 @@ async def test_what_was_said_is_found_by_its_words(tmp_path: Path) -> None:
     assert report["turns"]["4"] == {"formula": 1.0, **whole}
     assert report["weights"] == "learned from the other conversations"
     assert report["sets"]["macro"] == {
-        "questions": 4, "bm25": 1.0, "bm25_english": 1.0, "formula": 1.0, "ranker": 1.0, "low": 1.0, "high": 1.0
+        "questions": 4, "bm25": 1.0, "formula": 1.0, "ranker": 1.0, "low": 1.0, "high": 1.0
     }  # fmt: skip
     assert report["ablation"]["speaker"] == {"locomo": 0.0, "bursts": 0.0}
 

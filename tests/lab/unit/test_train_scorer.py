@@ -22,7 +22,7 @@ from jobs.lab.train.scorer import (
     own_pairs,
     source_weights,
 )
-from jobs.lab.train.turns import Floats, logistic
+from jobs.lab.train.turns import logistic
 from jobs.shared.dialogues import LabelledDialogue
 from models.errors import ConfigurationError
 from models.events import Role
@@ -81,18 +81,6 @@ def test_left_out_is_as_never_there_and_a_source_alone_can_be() -> None:
     assert kept == file_of(trainer_of(retold(made_up(), "red_attack")), without_sources=without)
     assert kept != file_of(trainer_of(retold(made_up(), "red_benign")), without_sources=without)
     assert kept != file_of(of_made_up(), "red")
-
-
-def test_pairs_of_a_hand_are_left_out_and_those_of_one_whose_name_begins_alike_are_not() -> None:
-    """Texts of the first can be any, those of the other matter."""
-    pairs = [structs.replace(pair, set=("tech", "technical")[n % 2]) for n, pair in enumerate(PAIRS)]
-
-    def weights(other: str) -> Floats:
-        told = [structs.replace(pair, harmful="Which ferries sail?") if pair.set == other else pair for pair in pairs]
-        return Trainer(made_up(), told, loaded_embedder()).weights((), hand="tech")
-
-    assert np.array_equal(weights(""), weights("tech"))
-    assert not np.array_equal(weights(""), weights("technical"))
 
 
 def test_own_dialogues_and_dialogues_without_user_teach_no_turn_weights() -> None:
