@@ -1,9 +1,10 @@
 """Ports of the shell: one protocol per kind of collaborator.
 
-Implementations stand one per file in `embed/`, `vectors/`, `notify/`, `judges/`; `wiring` picks among them by settings.
+`streams.wiring` picks among the implementations by settings.
 Each port has one contract suite in `tests/contract/` that runs on every implementation.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -53,6 +54,8 @@ class Embedder(Protocol):
     """Cosine above which a message joins a topic unless the policy says otherwise, measured for this embedder."""
     episode_distance: float
     """Cosine distance up to which an episode bears on a question, measured for this embedder (user memory: 0.4)."""
+    is_quick: bool = False
+    """Whether a text is embedded sooner than it is handed to a thread."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed a batch. Empty text gives a zero row. Any length is accepted; the head of long text counts."""
@@ -61,6 +64,13 @@ class Embedder(Protocol):
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed what is looked for among texts that `embed` embedded; as these, unless a model tells them apart."""
         return self.embed(texts)
+
+    async def embed_query(self, text: str) -> Vectors:
+        """Embed one text that is looked for, `(dim,)`; the event loop goes on where that takes long."""
+        embed, texts = self.embed_queries, [text]
+        vectors: Vectors = embed(texts) if self.is_quick else await asyncio.to_thread(embed, texts)
+        row: Vectors = vectors[0]
+        return row
 
 
 class TurnScorer(Protocol):

@@ -14,7 +14,6 @@ type: of a time the latest that the payload has, of `source` the place that it t
 have their whole event as JSON in one field.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
@@ -278,10 +277,10 @@ class Collection(Generic[_Event]):
         self, store: VectorStore, embedder: Embedder, query: str, where: Where, top_k: int
     ) -> list[tuple[_Event, float]]:
         """Events most like a query among the matching points, best first, each with its cosine; none without words."""
-        vectors = await asyncio.to_thread(embedder.embed_queries, [query])
-        if not vectors.any():
+        vector = await embedder.embed_query(query)
+        if not vector.any():
             return []
-        hits = await store.search(self.name, vectors[0], where=where, top_k=top_k)
+        hits = await store.search(self.name, vector, where=where, top_k=top_k)
         return [(self.event_of(hit.payload), hit.score) for hit in hits]
 
     def _missing(self, name: str, payload: Payload) -> Any:

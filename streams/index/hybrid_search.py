@@ -193,8 +193,7 @@ class HybridSearch:
 
     async def _vector(self, query: str) -> Vectors | None:
         """What a query means, `(dim,)`; None: nothing that the embedder knows."""
-        # Embedded first, not meanwhile: threads that want the interpreter at once cost more than they save.
-        vector = (await asyncio.to_thread(self._embedder.embed_queries, [query]))[0]
+        vector = await self._embedder.embed_query(query)
         return vector if vector.any() else None
 
     async def _rankings(

@@ -42,6 +42,7 @@ class WordLlamaEmbedder(Embedder):
     dim = 256
     topic_similarity = 0.2
     episode_distance = 0.7
+    is_quick = True
 
     def __init__(self) -> None:
         self._token_vectors, self._tokenizer = _loaded(_folder())
