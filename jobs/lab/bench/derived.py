@@ -1,6 +1,6 @@
 """Figures of the page that follow from those that a command printed: rows, sums and limits."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -18,14 +18,12 @@ _WRONG = ("lost", "doubled", "alerts_missing", "alerts_false")
 _MOST_MILESTONES = 6
 _AFTER_TIMEOUT_S = 1.0
 """An alert may come this much later than the session time-out after a kill."""
-_RATES = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1)
 _GOAL_RATE = 0.05
-_TENTHS = [f"{tenth * 10}-{tenth * 10 + 10} %" for tenth in range(10)]
 
 
 def _stream(measured: Measured) -> dict[str, Any]:
-    """Contenders, latency, size and stages; `before` holds an earlier measurement."""
-    before, now = (entries_at(measured, f"{part}stage_us_per_turn") for part in ("before.", ""))
+    """Contenders, latency, size and stages, the dearest first."""
+    spent = entries_at(measured, "stage_us_per_turn")
     contenders = [
         {
             "name": CONTENDERS.get(name, name),
@@ -36,13 +34,9 @@ def _stream(measured: Measured) -> dict[str, Any]:
         }
         for name, rate in entries_at(measured, "absolute_turns_per_s").items()
     ]
-    total = sum(now.values())
-    stages = [
-        {"name": name, "before": before.get(name), "now": now.get(name), "share": f"{now.get(name, 0.0) / total:.0%}"}
-        for name in sorted({**now, **before}, key=lambda name: -before.get(name, now.get(name, 0.0)))
-        if total
-    ]
-    of_all = {"name": "all", "before": sum(before.values()) or None, "now": total}
+    total = sum(spent.values())
+    dearest = sorted(spent.items(), key=lambda each: -each[1])
+    stages = [{"name": name, "now": us, "share": f"{us / total:.0%}"} for name, us in dearest if total]
     turn_bytes, latency = figure(measured, "turn_bytes"), entries_at(measured, "alert_latency_ms")
     return {
         "contenders": contenders,
@@ -51,7 +45,7 @@ def _stream(measured: Measured) -> dict[str, Any]:
         "alerts_read": latency or None,
         "changelog_limit": None if turn_bytes is None else 2 * turn_bytes + 1_000,
         "stages": stages,
-        "stages_and_all": [*stages, of_all] if stages else [],
+        "stages_and_all": [*stages, {"name": "all", "now": total}] if stages else [],
     }
 
 
@@ -129,15 +123,14 @@ def _escalation(measured: Measured) -> dict[str, Any]:
     policy, last = next(reversed(named.items()))
     rates = [figure(each, "false_alarm_ratio") for each in entries_at(last, "by_app").values()]
     areas = entries_at(last, "roc_auc_by_app").values()
-    recalls = [row["recall"] for row in _curve(last, "curve") if row["rate"] == _GOAL_RATE]
-    curves = [*((name, outcome, "curve") for name, outcome in named.items()), (f"{policy}, {_ALONE}", last, _FIRST)]
+    curve = [(figure(row, "false_alarm_ratio") or 0.0, figure(row, "recall")) for row in rows_at(last, "curve")]
     return {
         "policy": policy,
         "last": {
             **entries_at(last, "overall"),
             "mean_auc": mean(areas) if areas else None,
             "least_auc": min(areas, default=None),
-            "recall": max(recalls, default=None),
+            "recall": max((recall for rate, recall in curve if recall and rate <= _GOAL_RATE), default=None),
             "worst_rate": max((rate for rate in rates if rate is not None), default=None),
         },
         "alerts": [
@@ -148,57 +141,15 @@ def _escalation(measured: Measured) -> dict[str, Any]:
             }
             for outcome in named.values()
         ],
-        "false_alarms": [{"sessions": n, **row} for n, row in _by_source(named, "false_alarm", _with_interval)],
-        "recalls": [{"sessions": n, **row} for n, row in _by_source(named, "recall", _with_interval)],
-        "false_alarm_ratios": [row for _, row in _by_source(named, "false_alarm", _ratio)],
-        "recall_ratios": [row for _, row in _by_source(named, "recall", _ratio)],
-        "reliability": [
-            {
-                "policy": name,
-                "sessions": row.get("sessions"),
-                **{key: f"{figure(row, key) or 0.0:.1%}" for key in ("predicted", "observed")},
-                "base_rate": f"{figure(outcome, 'base_rate') or 0.0:.1%}",
-            }
-            for name, outcome in named.items()
-            for row in rows_at(outcome, "reliability")
-        ],
-        "curves": [{"judged_by": name, **row} for name, outcome, key in curves for row in _curve(outcome, key)],
-        "delays": [
-            {"name": tenth, **{name: each["delays"][n] or None for name, each in named.items() if each.get("delays")}}
-            for n, tenth in enumerate(_TENTHS)
-        ],
     }
 
 
-_ALONE, _FIRST = "first turn alone", "first_turn"
-
-
-def _by_source(
-    named: Mapping[str, Measured], kind: str, shown: Callable[[Any, str], Any]
-) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Sources that have such a ratio, by sessions, with it by each way of judging."""
-    for app in entries_at(next(iter(named.values())), "by_app"):
-        parts = {name: entries_at(outcome, "by_app").get(app) for name, outcome in named.items()}
-        if any(_ratio(part, kind) is not None for part in parts.values()):
-            row = {"name": app, **{name: shown(part, kind) for name, part in parts.items()}}
-            yield at(next(iter(parts.values())), "sessions"), row
-
-
-def _ratio(part: Any, kind: str) -> float | None:
-    return figure(part, "recall" if kind == "recall" else f"{kind}_ratio")
-
-
 def _with_interval(part: Any, kind: str) -> str:
-    found, interval = _ratio(part, kind), at(part, f"{kind}_interval")
+    """A ratio with its interval, percent; empty without it."""
+    found = figure(part, "recall" if kind == "recall" else f"{kind}_ratio")
+    interval = at(part, f"{kind}_interval")
     between = " ({:.1%} – {:.1%})".format(*interval) if interval else ""
     return "" if found is None else f"{found:.1%}{between}"
-
-
-def _curve(outcome: Measured, key: str) -> list[dict[str, float]]:
-    """The recall that some rates of false alarms give; empty without a curve."""
-    known = [(figure(row, "false_alarm_ratio") or 0.0, figure(row, "recall") or 0.0) for row in rows_at(outcome, key)]
-    best = {rate: max((recall for found, recall in known if found <= rate), default=0.0) for rate in _RATES}
-    return [{"rate": rate, "recall": recall} for rate, recall in best.items()] if known else []
 
 
 DERIVED: Mapping[str, Callable[[Measured], dict[str, Any]]] = {

@@ -170,7 +170,7 @@ class TableLayout(Struct, frozen=True, forbid_unknown_fields=True):
     """A table: a column of names, then those of `columns`.
 
     Columns and rows are written "key: heading"; a key without a heading is its own. A column's key may have a unit
-    behind a space, and the column `*` stands for all keys of the rows that are not named.
+    behind a space.
 
     Attributes:
         first: Heading of the names.
@@ -192,18 +192,9 @@ class TableLayout(Struct, frozen=True, forbid_unknown_fields=True):
     def table(self, measured: Measured) -> PageTable:
         """The table of what was measured."""
         rows = list(self._rows(measured))
-        columns = [column for written in self.columns for column in self._columns(written, rows)]
+        columns = [_with_unit(*_named(written)) for written in self.columns]
         cells = [[name, *(cell(row, key, unit) for key, unit, _ in columns)] for name, row in rows]
         return PageTable([self.first, *(heading for _, _, heading in columns)], cells)
-
-    def _columns(self, written: str, rows: Sequence[tuple[str, Measured]]) -> Iterator[tuple[str, str, str]]:
-        if written != "*":
-            key, heading = _named(written)
-            key, unit = (key, "") if key.endswith(_MIB) else key.partition(" ")[::2]
-            yield key, unit, heading
-            return
-        named = {self.name, *(_named(column)[0] for column in self.columns)}
-        yield from ((key, "", key) for key in dict.fromkeys(key for _, row in rows for key in row) if key not in named)
 
     def _rows(self, measured: Measured) -> Iterator[tuple[str, Measured]]:
         for path, heading in map(_named, self.rows):
@@ -233,7 +224,7 @@ class PictureLayout(Struct, frozen=True, forbid_unknown_fields=True):
         each: List of rows.
         name: Key of a row's name, for bars.
         x: Key of the first coordinate, for curves.
-        y: Key of each series: its heading; the key `*` of grouped bars stands for all but the name.
+        y: Key of each series: its heading.
         by: Key whose values have a curve each; the heading is a template, in which `by` stands for it.
         held: Name of the figure that limits a bar: a template, in which `name` is the bar's.
         limit: Limit of curves, as a multiple of the first value.
@@ -301,8 +292,7 @@ class PictureLayout(Struct, frozen=True, forbid_unknown_fields=True):
                 )
 
     def _series(self, rows: Sequence[Measured]) -> Iterator[Series]:
-        keys = dict.fromkeys(key for row in rows for key in row if key != self.name)
-        for key, heading in ((key, key) for key in keys) if self.y == ["*"] else map(_named, self.y):
+        for key, heading in map(_named, self.y):
             values = [figure(row, key) for row in rows]
             if any(values):
                 yield Series(heading, values)
@@ -316,3 +306,8 @@ def _named(written: str) -> tuple[str, str]:
     """
     key, colon, heading = written.partition(": ")
     return key, heading if colon else key
+
+
+def _with_unit(key: str, heading: str) -> tuple[str, str, str]:
+    """Key, unit and heading of a column."""
+    return (key, "", heading) if key.endswith(_MIB) else (*key.partition(" ")[::2], heading)

@@ -37,8 +37,6 @@ from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
 PAGE = "README.md"
-BEFORE = "stream-before"
-"""An earlier `stream`, for the column of costs before."""
 
 
 class SectionLayout(Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,10 +106,10 @@ class Result(Struct, frozen=True):
             printed.record(envelope({**figures, "held": held}))
 
 
-def result_of(name: str, measured: Measured, before: Measured | None = None) -> Result:
-    """The result that a command printed, by its section or file; `before` is an earlier `stream`."""
+def result_of(name: str, measured: Measured) -> Result:
+    """The result that a command printed, by its section or file."""
     kind = _SECTIONS.get(name, name)
-    layout, whole = LAYOUTS[kind], {**measured, "before": before}
+    layout, whole = LAYOUTS[kind], dict(measured)
     if kind in DERIVED:
         whole |= DERIVED[kind](whole)
     held = [found for each in layout.held for found in each.figures(whole)]
@@ -163,19 +161,18 @@ def write_page(folder: Path) -> list[HeldFigure]:
     Raises:
         ConfigurationError: None of the files that `COMMANDS` names is there, or one is not JSON.
     """
-    found = {name: _load(path) for name in (*COMMANDS, BEFORE) if (path := folder / f"{name}.json").is_file()}
-    if not found.keys() & COMMANDS.keys():
+    found = {name: _load(path) for name in COMMANDS if (path := folder / f"{name}.json").is_file()}
+    if not found:
         wanted = ", ".join(f"{name}.json" for name in COMMANDS)
         raise ConfigurationError(
             f"{folder} holds none of {wanted}: make one, for instance `turntide lab bench scale --output json > "
             f"{folder / 'scale.json'}`"
         )
-    results = {name: result_of(name, found[name], found.get(BEFORE)) for name in COMMANDS if name in found}
+    results = {name: result_of(name, each) for name, each in found.items()}
     figures = [figure for result in results.values() for figure in result.held_to]
     for result in results.values():
         result.draw(folder)
-    machines = _machines({name: found[name] for name in results})
-    values = {"held": held_table(figures), "results": results, "found": found, "machines": machines}
+    values = {"held": held_table(figures), "results": results, "found": found, "machines": _machines(found)}
     template = Path(__file__).with_name("page.md.j2").read_text(encoding="utf-8")
     (folder / PAGE).write_text(filled_in(template, {**values, "commands": COMMANDS}) + "\n", encoding="utf-8")
     return figures

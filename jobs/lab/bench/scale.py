@@ -41,9 +41,6 @@ _FILLED_WITHIN = timedelta(minutes=15)
 _PROBE_SPACING = timedelta(milliseconds=1)
 _COLLECT_AFTER = 50_000
 """As `turntide worker` has it."""
-_RESERVE = 1.3
-"""Memory asked for is the estimate times this."""
-_FIRST_GUESS_BYTES = 8_192
 _WARM_UP_SESSIONS = 200
 """Load what the fold needs once."""
 _SESSION_TIMEOUT = timedelta(seconds=30)
@@ -78,14 +75,12 @@ async def measure(
     """
     by_workers = await measure_workers(environment, workers, runs=runs, turns=backlog_turns)
     lengths = measure_lengths(runs=runs, probes=probes)
-    costs, notes = measure_sessions(sessions, turns_each=turns_each, passes=passes)
     return {
         "ratio_long_session": lengths[-1]["ratio"],
         "session_length": lengths,
-        "sessions": costs,
+        "sessions": measure_sessions(sessions, turns_each=turns_each, passes=passes),
         "workers": by_workers,
         "partitions": PARTITIONS,
-        "notes": notes,
         "runs": runs,
     }
 
@@ -247,33 +242,11 @@ def cost_apart(sessions: int, turns_each: int, passes: int = 1) -> Figures:
     return apart(what, cost_of, sessions, turns_each, passes, within_s=_COSTED_WITHIN_S, too_slow=too_slow)
 
 
-def measure_sessions(counts: Sequence[int], *, turns_each: int, passes: int) -> tuple[list[Figures], list[str]]:
-    """Costs of each count, the smallest first, to which the others are compared; and what had to be left out.
-
-    That is a count whose state would not fit into the memory that is free.
-    """
+def measure_sessions(counts: Sequence[int], *, turns_each: int, passes: int) -> list[Figures]:
+    """Costs of each count, the smallest first, to which the others are compared."""
     costs: list[Figures] = []
     for sessions in sorted(counts):
-        each = costs[-1]["memory_bytes"] / costs[-1]["sessions"] if costs else _FIRST_GUESS_BYTES
-        note = does_not_fit(sessions, bytes_each=each, free_bytes=psutil.virtual_memory().available)
-        if note:
-            say(note)
-            return costs, [note]
         say(f"{sessions:,} open sessions")
         cost = cost_apart(sessions, turns_each, passes)
         costs.append({**cost, "ratio": cost["us_per_turn"] / (costs or [cost])[0]["us_per_turn"]})
-    return costs, []
-
-
-def does_not_fit(sessions: int, *, bytes_each: float, free_bytes: int) -> str | None:
-    """Why so many sessions are left out, or None when there is room for them.
-
-    >>> does_not_fit(1_000_000, bytes_each=4_096, free_bytes=2 * 2**30)
-    '1,000,000 sessions are left out: they need about 5.0 GiB, 2.0 GiB are free'
-    >>> does_not_fit(1_000, bytes_each=4_096, free_bytes=2 * 2**30)
-    """
-    needed_bytes = sessions * bytes_each * _RESERVE
-    if needed_bytes <= free_bytes:
-        return None
-    needed, free = (f"{size / 2**30:.1f} GiB" for size in (needed_bytes, free_bytes))
-    return f"{sessions:,} sessions are left out: they need about {needed}, {free} are free"
+    return costs

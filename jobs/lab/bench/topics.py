@@ -1,13 +1,11 @@
 """`turntide lab bench topics`: figures of topic memory, measured on real conversations, each beside its limit.
 
-The source's codec is JSON → gzip → base64. Beside it: the same without base64, `deflate` with a dictionary of phrases,
-and `zstd` with a trained one. Every message begins from stored parts and ends with changed ones, as in a batch
-that brings one turn of a session: the dearest case. Times are CPU time of this thread: what else runs on the machine
-takes none of it.
+The source's codec is JSON → gzip → base64; beside it stands `zstd` with a trained dictionary, the default. A message
+begins from stored parts and ends with changed ones, as in a batch that brings one turn of a session: the dearest case.
+Times are CPU time of this thread: what else runs on the machine takes none of it.
 """
 
 import re
-from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -209,7 +207,6 @@ COUNTS = (10, 20, 50)
 SEED_SAVES_PERCENT = {10: 86.6, 20: 86.1, 50: 85.9}
 SEED_JSON_KB = {10: 8.2, 20: 16.5, 50: 41.2}
 """So the source's messages have about 820 bytes each; gzip saves more of longer ones."""
-_WITH_DICTIONARY: tuple[Codec, ...] = ("deflate", "zstd")
 _FOLD_RUNS = 3
 _KB = 1_000
 QUICK = {"most_sessions": 3, "runs": 1, "fold_turns": 2_000, "role_turns": 3_000}
@@ -238,9 +235,6 @@ async def measure(
         raise BenchFailed(f"{turns} turns are too few to measure: give more files, or none for the demo's")
     say("packing and matching")
     packing, notes = packing_rows(sessions), list[str]()
-    if packing:
-        costs = median(row["base64_costs_percent"] for row in packing)
-        notes.append(f"base64 costs {costs:.0f} % of what gzip leaves: four characters for three bytes")
     if not walked.twenty_topics_bytes:
         notes.append(f"no session had {TWENTY} topics at once, the most were {walked.most_topics}")
     conversations = [
@@ -266,7 +260,6 @@ async def measure(
         "unpack_ms": _times(unpack_ms(sessions, "gzip")),
         "unpack_zstd_ms": _times(unpack_ms(sessions, "zstd")),
         "pack_gzip_ms": _times(pack_ms(sessions, "gzip")),
-        "pack_deflate_ms": _times(pack_ms(sessions, "deflate")),
         "pack_zstd_ms": _times(pack_ms(sessions, "zstd")),
         "add_with_compaction_ms": _times(walked.taken_ms["compacted"]),
         "add_with_unpacking_ms": _times(walked.taken_ms["unpacked"]),
@@ -276,7 +269,6 @@ async def measure(
         "most_topics": walked.most_topics,
         "ratio_throughput": role,
         "ratio_fold": await fold_ratio(conversations, policy, embedder, turns=fold_turns),
-        "ratio_fold_traffic": await fold_ratio((), policy, embedder, turns=fold_turns),
         "probes": {
             "compactions": len(walked.compactions),
             "probes": probes,
@@ -315,12 +307,8 @@ def packing_rows(sessions: Sequence[LongSession]) -> list[Figures]:
     for count in COUNTS:
         if not (strings := strings_of(sessions, count)):
             continue
-        packed = [pack(string, "gzip") for string in strings]
-        sizes: dict[str, int] = {
-            "gzip_base64": sum(map(len, packed)),
-            "gzip": sum(len(b64decode(each)) for each in packed),
-            **{codec: sum(len(pack(string, codec)) for string in strings) for codec in _WITH_DICTIONARY},
-        }
+        codecs: dict[str, Codec] = {"gzip_base64": "gzip", "zstd": "zstd"}
+        sizes = {name: sum(len(pack(string, codec)) for string in strings) for name, codec in codecs.items()}
         raw_bytes = sum(len(json_bytes(string)) for string in strings)
         rows.append(
             {
@@ -328,9 +316,7 @@ def packing_rows(sessions: Sequence[LongSession]) -> list[Figures]:
                 "strings": len(strings),
                 "json_kb": raw_bytes / len(strings) / _KB,
                 "seed_json_kb": SEED_JSON_KB[count],
-                "gzip_base64_kb": sizes["gzip_base64"] / len(strings) / _KB,
                 "seed_saves_percent": SEED_SAVES_PERCENT[count],
-                "base64_costs_percent": (sizes["gzip_base64"] / sizes["gzip"] - 1) * 100,
                 **{f"{codec}_saves_percent": (1 - size / raw_bytes) * 100 for codec, size in sizes.items()},
             }
         )

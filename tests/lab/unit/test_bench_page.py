@@ -65,22 +65,6 @@ def test_a_result_of_nothing_shows_nothing(name: str) -> None:
         assert ([f for f in result.held_to if f.value is not None], rows, list(result.pictures)) == ([], [], [])
 
 
-def test_stages_before_and_now_stand_side_by_side(tmp_path: Path) -> None:
-    """An earlier stream.json gives the column before; the dearest stage of then stands first."""
-    earlier = {"stage_us_per_turn": {"embed": 90.0, "fold": 70.0, "gone": 5.0}}
-    page = page_of(tmp_path, stream=STREAM, stream_before=earlier)
-
-    rows = [line for line in page.splitlines() if line.startswith(("| stage", "| embed", "| fold", "| gone", "| all"))]
-    assert rows == [
-        "| stage | before, µs a turn | µs a turn | share |",
-        "| embed | 90 | 40 | 40% |",
-        "| fold | 70 | 60 | 60% |",
-        "| gone | 5 |  | 0% |",
-        "| all | 165 | 100 |  |",
-    ]
-    assert "before" in (tmp_path / "stages.svg").read_text()
-
-
 def test_machine_and_command_are_those_of_the_files(tmp_path: Path) -> None:
     """Who made a figure, when and where; a file that does not say is told by its usual command."""
     page = page_of(tmp_path, stream={**STREAM, **ENVELOPE}, scale={**SCALE, **ENVELOPE}, kills=ALL["kills"])

@@ -8,7 +8,7 @@ import pytest
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.report import backtest_of, without_sessions
 from jobs.lab.bench.layout import Measured
-from jobs.lab.bench.result import PAGE, result_of, write_page
+from jobs.lab.bench.result import PAGE, write_page
 from models.policy import Policy
 from tests.support.backtest_sessions import judged
 from tests.support.golden_text import assert_text
@@ -37,22 +37,8 @@ def measured() -> Measured:
 
 
 def test_both_are_shown_and_the_last_contender_is_held_to_the_goals(measured: Measured, tmp_path: Path) -> None:
-    """With intervals; a source stands in the table of its label alone."""
+    """With intervals; by source they stand on the back-test's own page."""
     (tmp_path / "escalation.json").write_bytes(msgspec.json.encode(measured))
     write_page(tmp_path)
 
     assert_text("bench-page-escalation", (tmp_path / PAGE).read_text("utf-8"))
-
-
-def test_pictures_are_drawn_of_curves_sources_and_delays(measured: Measured, tmp_path: Path) -> None:
-    """Four files, each naming the contenders; none of them knows a session."""
-    pictures = result_of("escalation", measured).pictures
-    for picture in pictures:
-        picture.draw(tmp_path / picture.file)
-    drawn = {file.stem.removeprefix("escalation-"): file.read_text("utf-8") for file in tmp_path.iterdir()}
-
-    assert set(drawn) == {"curve", "false-alarms", "recall", "delay"}
-    assert "first turn alone" in drawn["curve"]
-    assert "calm" in drawn["false-alarms"]
-    assert "calm" not in drawn["recall"]
-    assert "40-50 %" in drawn["delay"]

@@ -1,19 +1,15 @@
 """Measurements of `turntide lab bench scale`: the same words at each length, all sessions open, no copy."""
 
 import random
-from collections import namedtuple
 from datetime import timedelta
 
-import psutil
 import pytest
 
 from jobs.lab.bench.folds import Prepared
-from jobs.lab.bench.scale import POSITIONS, Population, measure_sessions, summarise_lengths
+from jobs.lab.bench.scale import POSITIONS, Population, summarise_lengths
 from models.partition.log_fold import PARTITION_ENTITY
 from models.policy import Policy
 from models.session.state import SessionState
-
-Memory = namedtuple("Memory", ["available"])  # noqa: PYI024 - as psutil has it
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +55,3 @@ def test_a_population_is_open_and_a_probe_folds_its_turns(prepared: Prepared) ->
     for seed in (1, 2):
         assert population.probe(random.Random(seed)) > 0
         assert sorted(state.offset for state in states()) == list(range(30 * (seed + 1), 30 * (seed + 2)))
-
-
-def test_what_does_not_fit_is_left_out_and_said(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The smallest count that would not fit ends the row before it is begun."""
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: Memory(2**20))
-    costs, notes = measure_sessions((1_000_000, 1_000), turns_each=1, passes=1)
-
-    assert costs == []
-    assert capsys.readouterr().err == f"{notes[0]}\n"
-    assert notes[0].startswith("1,000 sessions are left out: they need about")
