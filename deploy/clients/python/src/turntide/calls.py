@@ -370,7 +370,7 @@ def _after(added: Added | None) -> dict[str, Any] | None:
 
 
 def _window(since: date | None, until: date | None) -> dict[str, str | None]:
-    return {"from": since and since.isoformat(), "to": until and until.isoformat()}
+    return {name: None if day is None else day.isoformat() for name, day in (("from", since), ("to", until))}
 
 
 def _part(name: str) -> str:
