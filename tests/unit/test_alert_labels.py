@@ -191,19 +191,6 @@ def test_a_session_that_raised_no_alert_is_labelled_where_it_stands(
     assert [(True, ())] == [(each.escalating, each.alerts) for each in judging.judged()]
 
 
-def test_alerts_have_the_judgement_as_columns(writer: LakeWriter) -> None:
-    """Null where the source formulas decided."""
-    judged = replace(ALERT, alert_id="a-2", escalation=JUDGED, policy_digest="d")
-    writer.land(buffer_of([ALERT, judged], topic=ALERTS), now=NOW)
-
-    assert [("a-1", None, None, None, ""), ("a-2", 0.62, 0.45, "m-1", "d")] == ask(
-        writer, "SELECT alert_id, probability, threshold, model, policy_digest FROM alerts ORDER BY alert_id"
-    )
-    assert [("cusum", 2.4895)] == ask(
-        writer, "SELECT c.signal, c.log_odds FROM (SELECT unnest(escalation.contributions) AS c FROM alerts) ORDER BY 1"
-    )
-
-
 def test_labels_and_judgements_come_back_from_the_archive(writer: LakeWriter) -> None:
     """As the log had them: a replay of the archive folds them too."""
     sent = [
@@ -227,28 +214,3 @@ def test_an_alert_comes_back_from_the_archive(writer: LakeWriter) -> None:
 
     assert changes == archived_changes(writer.con, "a-1")
     assert [] == archived_changes(writer.con, "nothing")
-
-
-def test_an_archive_of_an_older_release_grows(writer: LakeWriter) -> None:
-    """Structs get the new field; its rows have null there, and come back with the default."""
-    writer.land(
-        buffer_of([replace(ALERT, evidence=[events.EvidenceTurn("s-1_3", 3, 0.9, "why")])], topic=ALERTS), now=NOW
-    )
-    writer.con.execute("ALTER TABLE raw.alerts DROP COLUMN evidence.element.log_odds")
-    writer.con.execute("COMMENT ON TABLE raw.offsets IS 'older'")
-    newer = LakeWriter(writer.paths)
-    evidence = [events.EvidenceTurn("s-1_4", 4, 0.9, "why", 1.5)]
-    newer.land(buffer_of([replace(ALERT, id="e-2", evidence=evidence)], topic=ALERTS, first=1, expected=1), now=NOW)
-    found = archived_changes(newer.con, "a-1")
-    newer.close()
-
-    assert [[events.EvidenceTurn("s-1_3", 3, 0.9, "why", 0.0)], evidence] == [each.evidence for each in found]
-
-
-def test_an_archive_of_a_newer_release_is_refused(writer: LakeWriter) -> None:
-    """A struct with a field that this release does not write: nothing is dropped from it."""
-    writer.con.execute("ALTER TABLE raw.alerts ADD COLUMN evidence.element.later DOUBLE")
-    writer.con.execute("COMMENT ON TABLE raw.offsets IS 'newer'")
-
-    with pytest.raises(ConfigurationError, match=r"column alerts\.evidence is STRUCT"):
-        LakeWriter(writer.paths)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from jobs.replay.alert_rules import rules_of, scorer_named
+from jobs.replay.alert_rules import rules_of
 from models.errors import ConfigurationError
 from models.policy import Policy
 from models.policy.digest import policy_digest
@@ -61,21 +61,6 @@ def test_a_history_counts_from_where_it_begins(settings: Settings, monkeypatch: 
     assert [policy_digest(EARLIER), policy_digest(POLICY)] == found.policies
 
 
-def test_a_history_that_begins_within_the_alert_covers_the_rest(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The changes before it say themselves by which policy they came."""
-    versions.keep(settings, EARLIER, None, "rules")
-    first = alerts_of(LOG, (0, POLICY))[0].source.offset
-    alerts = alerts_of(LOG, (0, POLICY), (first + 1, EARLIER))
-    versions.note(settings, {0: first + 1}, Version(policy_digest(EARLIER), "rules", "none"))
-    found = again(monkeypatch, settings, alerts)
-
-    assert len(alerts) > 1
-    assert (True, "history", first) == (found.equal, found.rules, found.assumed_below)
-    assert [policy_digest(POLICY), policy_digest(EARLIER)] == found.policies
-
-
 @pytest.mark.parametrize("policy", [POLICY, replace(LEARNT, escalation=replace(LEARNT.escalation, enabled=False))])
 def test_a_scorer_that_nothing_names_is_not_guessed(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, policy: Policy
@@ -104,17 +89,6 @@ def test_a_scorer_is_named_by_its_file_too(settings: Settings, tmp_path: Path) -
     assert [0, 0, 0] == [each.first_offset for each in rules]
     assert [model.name, model.name, "rules"] == [each.scorer.name for each in rules]
     assert [None, model.combination, None] == [each.policy.escalation.model for each in rules]
-
-
-def test_a_kept_scorer_of_another_name_is_refused(settings: Settings) -> None:
-    """Its file was replaced: alerts would be made again by another one, and nobody would know why."""
-    model = model_at(None)
-    for name in (model.name, "0@abcdefabcdef"):
-        versions.keep(settings, POLICY, model.data, name)
-
-    assert model.name == scorer_named(settings, model.name, NoEmbedder()).name
-    with pytest.raises(ConfigurationError, match=f"other content under this name: the scorer {model.name}"):
-        scorer_named(settings, "0@abcdefabcdef", NoEmbedder())
 
 
 def test_an_unknown_version_says_which_file_is_wanted(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,7 @@ async def test_a_purge_that_fails_for_one_user_is_not_told_as_pending(monkeypatc
     async with client_of(api_of(admin_routes(apps, AppPolicy(), apps, Erasures(), Sessions()))) as client:
         failed = await client.delete("/apps/a/memories")
 
-    assert (failed.status_code, failed.json()["code"]) == (503, "log_unavailable")
+    assert (failed.status_code, failed.json()["code"], failed.headers["retry-after"]) == (503, "log_unavailable", "2")
     assert [each.user_id for each in apps.sent] == ["anna", "dan"]
 
 

@@ -89,22 +89,25 @@ async def test_answers_of_before_stay_what_they_were(client: httpx.AsyncClient) 
 
 @pytest.mark.behaviour("app-14")
 @pytest.mark.parametrize(
-    ("inject", "app", "said", "wanted"),
+    ("inject", "app", "said", "command", "wanted"),
     [
-        (("a", "c"), "a", None, "a"),
-        (("*",), "b", None, "b"),
-        (("*",), None, None, None),
-        (("a",), "b", None, None),
-        (("a",), "a", False, None),
+        (("a", "c"), "a", None, None, "a"),
+        (("*",), "b", None, None, "b"),
+        (("*",), None, None, None, None),
+        (("a",), "b", None, None, None),
+        (("a",), "a", False, None, None),
+        (("a",), "a", None, False, None),
+        ((), "a", None, True, "a"),
     ],
 )
 async def test_an_app_of_the_policy_asks_once(
-    inject: tuple[str, ...], app: str | None, said: bool | None, wanted: str | None
+    inject: tuple[str, ...], app: str | None, said: bool | None, command: bool | None, wanted: str | None
 ) -> None:
-    """All its prompts begin with its memories, no other app's do, and a request can decline."""
+    """All its prompts begin with its memories, no other app's do; a request can decline, a command counts before."""
+    apps = Apps(all_stats=[space("a", inject=command), space("a", "u", inject=not command)])
     body = AssembleContext(user_id="u", query="when?", app_memories=said)
 
-    assert await AppContext(Apps([]), AppPolicy(inject=inject)).wanted(body, app) == wanted
+    assert await AppContext(apps, AppPolicy(inject=inject)).wanted(body, app) == wanted
 
 
 @pytest.mark.behaviour("app-14")
@@ -120,32 +123,6 @@ async def test_an_app_is_switched_by_command(client: httpx.AsyncClient) -> None:
 
     assert told == [[TEXT, None], [None, None], [None, None]]
     assert (await context(client, app_id="b")).get("app_memories_text") is None
-
-
-@pytest.mark.parametrize(("inject", "wanted"), [(True, "a"), (False, None), (None, "a")])
-async def test_a_command_counts_before_the_policy(inject: bool | None, wanted: str | None) -> None:
-    """Which is asked where none was given, or the last one gave it back."""
-    apps = Apps(all_stats=[space("a", inject=inject), space("a", "u", inject=not inject)])
-    body = AssembleContext(user_id="u", query="when?")
-
-    assert await AppContext(apps, AppPolicy(inject=("a",))).wanted(body, "a") == wanted
-
-
-@pytest.mark.behaviour("app-31")
-async def test_users_have_memories_of_their_own_where_the_policy_says() -> None:
-    """The space of the prompt's user in the app joins the app's, or stands alone; never another user's."""
-    apps = Apps([memory(1, "of all"), memory(1, "of anna", user="anna"), memory(1, "of bo", user="bo")])
-    apps.known.append(memory(2, "shared of anna", app="b", user="anna", shared_with=["a"]))
-    told = {}
-    for spaces in (("app",), ("user",), ("app", "user")):
-        preface = await AppContext(apps, AppPolicy(spaces=spaces)).preface("a", "anna", "", 2_000)
-        told[spaces] = [] if preface is None else [each.content for each in preface.memories]
-
-    assert told == {
-        ("app",): ["of all"],
-        ("user",): ["of anna", "shared of anna"],
-        ("app", "user"): ["of all", "of anna", "shared of anna"],
-    }
 
 
 @pytest.mark.behaviour("app-23", "app-24")

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
-from prometheus_client import CollectorRegistry, Counter
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -18,7 +17,7 @@ from streams.http.answering import Matching
 from streams.settings.http import HttpSettings
 from tests.support.api_doubles import AT, Log, Served, said
 from tests.support.data_files import data_file
-from tests.support.http_api import api_of, client_of
+from tests.support.http_api import client_of
 
 INVISIBLE = ("a\nb", "a\x00", "\x7f", "a\u00a0b", "a\u2028b", "a\u200bb", "\ue000")
 UNFIT = ("", "x" * 257, *INVISIBLE)
@@ -121,18 +120,6 @@ def test_the_fold_refuses_the_same(unfit: str) -> None:
         decode_input(encode(turn), unfit.encode(), AT, Policy().intake)
 
 
-async def test_an_id_with_slashes_is_told_apart_from_another_path(served: Served) -> None:
-    """An encoded slash is part of a name: a project that is called like an export has a standing."""
-    async with served.client() as client:
-        standing = await client.get("/v1/projects/shop%2Fexport?app_id=a")
-        export = await client.get("/v1/projects/shop/export?app_id=a&kind=memory")
-        apart = await client.get("/v1/projects/a/b/standing?app_id=a")
-
-    assert [200] * 3 == [each.status_code for each in (standing, export, apart)]
-    assert (standing.json()["project_id"], export.json()["project_id"]) == ("shop/export", "shop")
-    assert apart.json()["project_id"] == "a/b"
-
-
 @pytest.mark.parametrize(("method", "path", "allowed"), data_file("api_ids")["methods"])
 async def test_another_method_is_told_all_that_there_are(served: Served, method: str, path: str, allowed: str) -> None:
     """405 with `Allow`; the path is never taken for an id of a shorter one."""
@@ -153,31 +140,6 @@ LIKE_ROUTES = [
     "a/facts",
     "x/standing",
 ]
-
-
-async def test_readiness_follows_the_role_and_says_why() -> None:
-    """An orchestrator sends no work before recovery; liveness does not depend on it."""
-    state = (False, "recovering partition 3: 120 of 4000 records")
-    async with client_of(api_of(ready=lambda: state)) as client:
-        not_ready, alive = await client.get("/readyz"), await client.get("/livez")
-        reason, state = state[1], (True, "ready")
-        ready = await client.get("/readyz")
-
-    assert (503, reason) == (not_ready.status_code, not_ready.text)
-    assert (ready.status_code, ready.text) == (200, "ready")
-    assert alive.status_code == 200
-
-
-async def test_metrics_are_the_registrys() -> None:
-    """Prometheus reads its own text format, of this registry only."""
-    registry = CollectorRegistry()
-    Counter("turntide_turns_folded", "Turns.", registry=registry).inc(5)
-    async with client_of(api_of(registry=registry)) as client:
-        answer = await client.get("/metrics")
-
-    assert answer.headers["content-type"].startswith("text/plain; version=")
-    assert "turntide_turns_folded_total 5.0" in answer.text
-    assert "python_info" not in answer.text
 
 
 async def test_any_id_can_be_asked_for() -> None:

@@ -12,8 +12,7 @@ import pytest
 from msgspec.structs import replace
 from pydantic import SecretStr
 
-from models.errors import DeliveryFailed, StoreUnavailable
-from models.events import Role
+from models.errors import StoreUnavailable
 from models.policy import Policy
 from models.policy.app import MOST_LISTED
 from streams.api import commands
@@ -71,17 +70,6 @@ async def test_what_fails_behind_a_route(
 
     assert (answer.status_code, answer.json()["code"], answer.headers.get("retry-after")) == told
     assert (str(error) in answer.text) is (answer.status_code == 503)
-
-
-async def test_while_the_log_is_away(served: Served, client: httpx.AsyncClient) -> None:
-    """Likewise where something would be written."""
-    served.projects.say(Role.USER, "We use boats.")
-    served.apps.fails = served.projects.fails = DeliveryFailed("cannot reach Kafka.")
-    answers = [await client.delete("/apps/a/memories"), await client.post("/v1/projects/p/consolidate?app_id=a")]
-
-    assert [(each.status_code, each.json()["code"], each.headers["retry-after"]) for each in answers] == [
-        (503, "log_unavailable", "2")
-    ] * 2
 
 
 APP = "support"

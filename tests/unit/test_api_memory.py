@@ -70,23 +70,6 @@ async def test_retrieval_takes_what_it_is_told(client: httpx.AsyncClient) -> Non
 
 
 @pytest.mark.behaviour("user-17")
-@pytest.mark.parametrize("mode", MemoryMode)
-async def test_a_memory_that_is_off_tells_nothing(client: httpx.AsyncClient, served: Served, mode: MemoryMode) -> None:
-    """Neither facts and episodes nor what other sessions said; the named session's own turns are no memory."""
-    served.users.known_users[0] = replace(served.users.known_users[0], memory_mode=mode)
-    asked = {"user_id": "u", "app_id": "a", "query": "vector databases"}
-    retrieved = await posted(client, "/v1/retrieve", **asked)
-    context = await posted(client, "/v1/context", **asked, session_id="s")
-    found = await posted(client, "/v1/search", **asked, kind="turns")
-
-    tells = mode is not MemoryMode.OFF
-    assert [mode, mode] == [retrieved["memory_mode"], context["memory_mode"]]
-    assert {tells} == {bool(each) for each in (retrieved["structured_facts"], context["facts"], found["turns"])}
-    assert tells == bool(retrieved["episodic_context"])
-    assert context["recent"]
-
-
-@pytest.mark.behaviour("user-17")
 @pytest.mark.parametrize("off", ["a", "b"])
 @pytest.mark.parametrize("token", [False, True])
 async def test_an_off_memory_tells_nothing_to_who_reads_several_apps(off: str, token: bool) -> None:
@@ -166,39 +149,12 @@ async def test_a_context_is_filled_with_what_was_said_of_it(client: httpx.AsyncC
     assert [hit["turn"]["session_id"] for hit in day["found"]] == ["j"]
 
 
-async def test_a_context_has_the_nearest_episodes_of_its_window(client: httpx.AsyncClient, served: Served) -> None:
-    """Nearer ones of another time take no place of theirs."""
-    before: dict[str, Any] = {"started_at": AT - timedelta(days=9), "ended_at": AT - timedelta(days=8)}
-    served.users.known_episodes += [episode(3, "vector databases", **before)]
-    served.users.known_episodes += [episode(n, "vector databases again") for n in (4, 5, 6)]
-    day = {"from": before["started_at"].isoformat(), "to": before["ended_at"].isoformat()}
-    found = await posted(client, "/v1/context", user_id="u", app_id="a", query="databases again", **day)
-
-    assert [each["turn_range"] for each in found["episodes"]] == ["turns 41-60"]
-
-
 async def test_a_context_has_the_facts_that_are_asked_for_first(client: httpx.AsyncClient, served: Served) -> None:
     """Those that share words with the question, then the most important."""
     served.users.known_facts.append(fact("coding_style", "black", importance=0.5))
     found = await posted(client, "/v1/context", user_id="u", app_id="a", query="Which coding style?")
 
     assert [each["key"] for each in found["facts"]] == ["coding_style", "name", "language"]
-
-
-async def test_a_search_finds_turns_or_episodes(client: httpx.AsyncClient, served: Served) -> None:
-    """Within the scope that the request names, best first, each with its score; a session is of one app."""
-    turns = await posted(client, "/v1/search", user_id="u", app_id="a", query="vector databases in between")
-    episodes = await posted(client, "/v1/search", user_id="u", query="vector", kind="episodes", top_k=1)
-    of_session = await posted(client, "/v1/search", session_id="t", query="in between")
-
-    assert [(hit["turn"]["session_id"], hit["score"]) for hit in turns["turns"]] == [("s", 0.5), ("t", 0.5)]
-    assert (episodes["turns"], [hit["episode"]["turn_range"] for hit in episodes["episodes"]]) == ([], ["turns 1-20"])
-    assert [hit["turn"]["content"] for hit in of_session["turns"]] == ["in between"]
-    assert [(each.app_ids, each.user_id, each.session_id) for each in served.search.asked] == [
-        (("a",), "u", None),
-        (None, "u", None),
-        (("a",), None, "t"),
-    ]
 
 
 @pytest.mark.parametrize(

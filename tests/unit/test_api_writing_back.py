@@ -169,25 +169,6 @@ async def test_tokens_write_for_their_apps_and_only_from_writer_on(world: World)
                 assert refused.status_code == 403
 
 
-async def test_a_turn_is_put_right(client: httpx.AsyncClient) -> None:
-    """Index and user's memory show the new text and what it says; the other tenant's turn stays as it was."""
-    done = await client.put("/v1/sessions/s/turns/0", params={"app_id": "a"}, json={"content": "My name is Alexander"})
-    told = {app: (await client.get("/v1/sessions/s/turns", params={"app_id": app})).json() for app in ("a", "b")}
-    unknown = await client.put("/v1/sessions/s/turns/9", params={"app_id": "a"}, json={"content": "x"})
-    recent = (await client.get("/v1/users/u/recent", params={"app_id": "a"})).json()
-
-    assert done.status_code == 202
-    assert [(each["content"], each["corrected_at"] is None) for each in told["a"]] == [
-        ("My name is Alexander", False),
-        ("I like boats", True),
-    ]
-    assert [each["content"] for each in told["b"]] == ["My name is Alex", "I like boats"]
-    assert [each["content"] for each in recent] == ["My name is Alexander", "I like boats"]
-    assert (await names(client, "a"))[0][:2] == ("Alexander", True)
-    assert (await names(client, "b"))[0][:2] == ("Alex", True)
-    assert unknown.status_code == 404
-
-
 @pytest.mark.behaviour("topic-27", "topic-28")
 async def test_topics_take_tags_importance_and_feedback(world: World, client: httpx.AsyncClient) -> None:
     """As the fold has them a moment later; what is not there is refused before anything is written."""

@@ -153,20 +153,6 @@ def test_nothing_is_written_of_a_space_that_nobody_knows() -> None:
     assert (set(result.changed), result.outputs, result.erased) == ({PARTITION_ENTITY}, [], 1)
 
 
-def test_what_is_asked_of_others_is_still_waited_for() -> None:
-    """A decision on the candidate is taken though the conversation behind it was erased."""
-    space = Space(ask=True, most=2, most_pinned=0)
-    for n in range(3):
-        space.end(session=f"s{n}")
-        space.propose(f"User bought {THINGS[n]}.")
-    request = space.state.head.requests
-    space.end(session="s3")
-    space.erase("s3")
-    space.decide("delete", 1, request=request)
-
-    assert (sorted(space.active), space.stats.waiting) == ([2, 3], 0)
-
-
 def test_a_memory_of_too_many_conversations_goes_with_any() -> None:
     """Where nobody can tell any longer, forgetting comes first."""
     space = Space(ask=True, most=2, most_pinned=0, related=1)

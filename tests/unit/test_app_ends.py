@@ -9,19 +9,15 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from models import events
-from models.app.energy import Energy, Work, begins_at, cost_units, level_units, may_begin
+from models.app.energy import Energy, Work, cost_units, level_units, may_begin
 from models.errors import RecoveryFailed
 from models.events.saved_search import SavedSearch
 from models.events.user import MemoryMode
 from models.policy import Policy
 from models.policy.app import EnergyPolicy
-from models.wire.arrival import SessionTimedOut
-from models.wire.codec import decode_command, encode
-from models.wire.envelope import key_of
 from streams.roles.memory import log_app_memory
 from tests.support.app_driver import Space, causes
 from tests.support.entity_driver import NOON
-from tests.support.session_driver import Session
 
 
 @pytest.mark.parametrize(
@@ -221,26 +217,6 @@ def test_a_policy_that_allows_fewer_lets_the_oldest_go() -> None:
     ]
 
 
-@pytest.mark.parametrize("times_out", [False, True])
-def test_turns_of_a_session_become_a_memory(times_out: bool) -> None:
-    """From the first turn to the memory: through the session's fold, the topic between, and the space's."""
-    session = Session()
-    said = ["Which bicycle is good?", "A red one.", "I decided to buy the red bicycle.", "Good.", "I prefer tea."]
-    for turn, content in enumerate(said):
-        session.say(turn, content, role=events.Role.ASSISTANT if turn % 2 else events.Role.USER)
-    session.put(SessionTimedOut("s", session.deadline)) if times_out else session.end()
-    (end,) = [output for output in session.outputs if isinstance(output, events.ConversationEnded)]
-    received = decode_command(encode(end), key_of(end), end.timestamp, Policy().intake)
-    space = Space(app=end.app_id)
-    assert isinstance(received, events.ConversationEnded)
-    space.put(received)
-
-    assert (received, end.reason) == (end, "timed_out" if times_out else "bye")
-    assert [(memory.session_id, memory.user_id) for memory in space.active.values()] == [("s", end.user_id)]
-    assert "red bicycle" in space.contents[0]
-    assert "tea" in space.contents[0]
-
-
 POLICY = EnergyPolicy(capacity_units=100, refill_units_per_hour=60)
 
 
@@ -278,17 +254,6 @@ def test_the_budget_refills_up_to_its_capacity() -> None:
 def test_work_begins_above_the_floor_only(level: float, begins: bool) -> None:
     """App memory: only when energy > 20 %."""
     assert may_begin(Energy(level, NOON), NOON, POLICY) is begins
-
-
-@pytest.mark.parametrize("level", [0.0, 7.77, 19.999, 20.0])
-def test_when_work_begins_again_is_known(level: float) -> None:
-    """At that time it may, and hardly before."""
-    energy = Energy(level, NOON)
-    at = begins_at(energy, POLICY)
-
-    assert at is not None
-    assert may_begin(energy, at, POLICY)
-    assert not may_begin(energy, at - timedelta(milliseconds=2), POLICY)
 
 
 def poor(capacity: float = 50.0, **apps: Any) -> Space:

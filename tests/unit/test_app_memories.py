@@ -1,13 +1,13 @@
 """Which memory goes when there is one too many, which decisions can be carried out, and what memories are worth."""
 
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
 from models.app.rules import CompactionDecision, MemorySubject, decide, oldest, refusal
-from models.app.worth import is_of_use, worth
+from models.app.worth import is_of_use
 from models.events import ConversationEnded, Role
 from models.events.app import MemoryToKeep
 from models.language.days import names_a_day
@@ -222,29 +222,7 @@ def test_days_without_a_year_are_the_next_of_their_name(said: str, day: str) -> 
     assert ("" if found is None else found.isoformat()) == day
 
 
-@pytest.mark.parametrize(("said", "day"), [(date.min, date(1, 11, 1)), (date.max, None)])
-def test_a_clock_that_stands_at_an_end_of_time_stops_nothing(said: date, day: date | None) -> None:
-    """A day is read, or none."""
-    assert names_a_day("The deadline is Nov 1, or 29 February.", said) == day
-
-
 @pytest.mark.parametrize(("lasting", "passing"), data_file("app_memory_value")["lasting"])
 def test_what_lasts_ages_slower_than_what_is_done(lasting: str, passing: str) -> None:
     """By what the table of notable sentences says of it."""
     assert is_of_use(lasting) > is_of_use(passing)
-
-
-def test_worth_falls_with_time_and_rises_with_importance() -> None:
-    """Half after a half-life; a preference takes longer."""
-    policy = AppPolicy()
-
-    def kept(content: str, importance: float = 0.8) -> MemoryToKeep:
-        return MemoryToKeep(
-            memory_id=1, content=content, importance=importance, pinned=False, created_at=NOON, updated_at=NOON
-        )
-
-    later = NOON + policy.half_life
-
-    assert worth(kept("User bought a tent."), later, policy) == pytest.approx(0.4)
-    assert worth(kept("User bought a tent.", 0.4), later, policy) == pytest.approx(0.2)
-    assert worth(kept("User prefers tea."), NOON + policy.lasting_half_life, policy) == pytest.approx(0.4)

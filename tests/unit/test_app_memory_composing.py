@@ -8,13 +8,12 @@ import pytest
 
 from models.app.composing import Draft, compose
 from models.app.state import FACTS_CHARS, KeptMemory, facts_to_keep
-from models.events import AppMemoryChanged, Role
+from models.events import Role
 from models.events.app import ConversationEnded, NotableKind, NotableSentence
 from models.language.notable import PART, Notables, clipped, notables_of
 from models.policy.app import AppPolicy
 from models.state.buffer import BufferedTurn
 from models.state.parts import Parts
-from tests.support.app_driver import Space
 from tests.support.data_files import data_file
 from tests.support.session_driver import Session
 
@@ -130,34 +129,6 @@ def test_of_two_sentences_that_say_the_same_one_is_told() -> None:
     ]
 
     assert memory(CRASH, notables=notables).content == "User prefers meetings after 2pm. The deadline is Nov 8."
-
-
-OSLO, BERGEN = "I'm from Oslo.", "I'm from Bergen."
-
-
-def kept(space: Space) -> dict[int, tuple[dict[str, str], ...] | None]:
-    """Number of a memory → its facts, as stored."""
-    space.store()
-    return {number: memory.facts for number, memory in space.memories.items()}
-
-
-def test_a_state_without_them_gives_the_same() -> None:
-    """An older release kept none."""
-    newer, older = Space(), Space()
-    for space in (newer, older):
-        space.end(said=OSLO)
-    assert kept(older)[1] is not None
-    fields = list(msgspec.structs.astuple(older.memories[1]))[:-1]
-    older.stored["m0"] = msgspec.msgpack.encode(fields)
-    older.state = older.load()
-
-    assert older.memories[1].facts is None
-
-    for space in (newer, older):
-        space.end(said=BERGEN)
-
-    assert newer.outputs == older.outputs
-    assert newer.of(AppMemoryChanged)[-1].conflicts_with == [2]
 
 
 def test_many_facts_are_not_kept() -> None:

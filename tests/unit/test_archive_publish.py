@@ -209,19 +209,6 @@ async def archivist(monkeypatch: pytest.MonkeyPatch) -> tuple[Archivist, Merging
     return made, merging, group
 
 
-async def test_a_revocation_ends_maintenance(archivist: tuple[Archivist, Merging, Group]) -> None:
-    """Before the group gives up on this member; it goes on after the next assignment."""
-    role, merging, _ = archivist
-    round_ = asyncio.create_task(role._round())
-    await merging.begun.wait()
-
-    await role.on_partitions_revoked(set())
-    await round_
-
-    assert merging.ended.is_set()
-    assert role._is_urgent()
-
-
 async def test_a_stop_ends_maintenance_and_leaves_in_time(archivist: tuple[Archivist, Merging, Group]) -> None:
     """A coordinator that is away is left without goodbye."""
     role, merging, group = archivist

@@ -11,7 +11,7 @@ from msgspec import structs
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.judging import JudgedSession
 from jobs.escalation.backtest.page import render
-from jobs.escalation.backtest.report import Backtest, backtest_of, compared_rows, notes_on, source_rows
+from jobs.escalation.backtest.report import Backtest, backtest_of
 from models.policy import Policy
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
@@ -175,18 +175,3 @@ def test_the_page_names_sessions_that_differ_and_points_stand_where_the_figures_
     assert "<td>e2</td><td>shop</td><td>escalating</td><td>no alert</td><td>5</td>" in different
     assert "e3" not in different
     assert titles == ["default-1: recall 33.3% at 0.0% false alarms", "stricter-2: recall 66.7% at 33.3% false alarms"]
-
-
-def test_figures_of_an_archive_say_that_they_are_of_labelled_sessions_alone() -> None:
-    """Mostly alerts are labelled; of a file, whose every dialogue has a label, nothing of the kind is said."""
-    archive, said = report(), ", of labelled sessions alone"
-    file = structs.replace(archive, span_days=None)
-
-    for part in ("recall", "false-alarm rate", "ROC-AUC"):
-        assert f"{part}{said}" in {row[""] for row in compared_rows(archive)}
-        assert part in {row[""] for row in compared_rows(file)}
-    assert f"recall{said} (default-1)" in source_rows(archive)[0]
-    assert f"<h3>Recall against false alarms{said}</h3>" in render(archive)
-    assert any("Mostly alerts are labelled" in note for note in notes_on(archive))
-    assert said not in render(file)
-    assert not any("Mostly alerts" in note for note in notes_on(file))

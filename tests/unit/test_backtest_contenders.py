@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from msgspec.structs import replace
 
 from jobs.escalation.backtest import judging
 from jobs.escalation.backtest.contenders import Contender, contenders_of
 from jobs.escalation.backtest.judging import JudgingReplay, LabelledTraffic, judge, judged_left_out, labelled_traffic
-from jobs.escalation.backtest.report import backtest_of, notes_on, without_sessions
 from jobs.lab.train import scorer as training
 from jobs.lab.train.scorer import own_dialogues, own_pairs
 from jobs.shared.dialogues import LabelledDialogue, turns_of_dialogue
@@ -21,7 +19,7 @@ from streams.inference.trained_scorer import SHIPPED, TrainedScorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
 from streams.settings import load_settings
-from tests.support.backtest_sessions import judged, labelled_file
+from tests.support.backtest_sessions import labelled_file
 from tests.support.command_line import printed, refused, turntide
 
 EMBEDDER = WordLlamaEmbedder()
@@ -138,26 +136,4 @@ def test_left_out_dialogues_are_judged_without_their_family(tmp_path: Path, monk
     assert asked == [
         ("north", ["own_fiction", "south_attack", "south_benign"]),
         ("south", ["north_attack", "north_benign", "own_fiction"]),
-    ]
-
-
-def test_columns_bear_what_tells_contenders_apart() -> None:
-    """The version, the scorer, or both; of one version of two policies their digests."""
-    trained = TrainedScorer(SHIPPED_MODEL, EMBEDDER)
-    sessions = [judged("e", 0.9, escalating=True, alert_at=1), judged("b", 0.1, escalating=False)]
-
-    def names(*contenders: Contender) -> list[str]:
-        report = backtest_of("test", contenders, [sessions] * len(contenders), timed=True, dead_letters=0)
-        assert without_sessions(report).outcomes[0].first_alerts == []
-        assert not any("in-sample" in note for note in notes_on(report))
-        return [outcome.policy for outcome in report.outcomes]
-
-    assert names(Contender(Policy(version="a"))) == ["a"]
-    assert names(Contender(Policy(version="a")), Contender(Policy(version="b"))) == ["a", "b"]
-    twin = replace(Policy(), alerts=replace(Policy().alerts, min_scored_turns=4))
-    assert len(set(names(Contender(Policy()), Contender(twin)))) == 2
-    assert names(Contender(Policy()), Contender(Policy(), trained, left_out=True)) == ["rules", "family left out"]
-    assert names(Contender(Policy(version="a")), Contender(Policy(version="b"), trained)) == [
-        "a, rules",
-        f"b, {trained.name}",
     ]

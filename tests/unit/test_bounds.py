@@ -13,7 +13,6 @@ from models.events import (
     FactCategory,
     FactsExtracted,
     InputEvent,
-    Output,
     Position,
     Role,
     SegmentSummarised,
@@ -126,17 +125,6 @@ def test_real_sessions_stay_below_the_bounds(policy: Policy) -> None:
     assert len(table.entities) == 3
 
 
-@pytest.mark.parametrize("character", ["x", LETTER], ids=["one byte", "four bytes"])
-def test_long_turns_are_written_a_few_at_a_time(character: str) -> None:
-    """Forty turns of 256 KiB, most of them of one session, make several writes, each below the limit."""
-    content = character * (256 * 1024 // len(character.encode()))
-    turns = (turn("s" if n % 5 else f"other-{n}", n, content) for n in range(40))
-    results, _ = folded(turns, Policy())
-
-    assert len(results) >= 5
-    assert max(map(written_bytes, results)) <= STATE_WRITE_BYTES / 2
-
-
 def test_time_outs_of_large_sessions_are_spread_over_records() -> None:
     """With ids of a thousand bytes and full memories fewer than a hundred close at once; all of them close."""
 
@@ -215,31 +203,6 @@ def test_a_turn_of_a_giant_session_costs_no_more_later(turns: tuple[int, int]) -
 
     assert sizes[1] <= 1.1 * sizes[0]
     assert written[1] <= 1.1 * written[0]
-
-
-def test_a_giant_session_is_in_nobodys_way() -> None:
-    """A batch with one turn of others among many of a giant: each is folded at its place, none waits for the end."""
-    table = MemoryTable()
-    fold = PartitionFold(table.entities, Policy())
-    batch = []
-    for n, arrival in enumerate(giant(3_000)):
-        event = (
-            arrival.event
-            if n % 100
-            else said(n // 100, session_id=f"s-{n // 100 % 5}", timestamp=arrival.event.timestamp)
-        )
-        batch.append(DecodedArrival(event, arrival.position, arrival.appended_at, 0.1, arrival.vector))
-    results = []
-    for result in fold.fold(batch):
-        results.append(result)
-        table.apply(keyed(result.changed), offset=result.offset, applied=0, tail=None, now_ms=0)
-    outputs = [output for result in results for output in result.outputs]
-    places = [output.source.offset for output in outputs if isinstance(output, Output)]
-
-    assert len(outputs) == len(places)
-    assert places == sorted(places)
-    assert sum(result.turns for result in results) == 3_000
-    assert {*table.entities} - {""} == {"session:a/giant", *(f"session:a/s-{n}" for n in range(5))}
 
 
 @pytest.mark.parametrize("facts", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])

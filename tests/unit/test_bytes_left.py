@@ -5,7 +5,6 @@ from errno import EIO
 from pathlib import Path
 from unittest.mock import Mock
 
-import polars as pl
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
@@ -37,18 +36,6 @@ def test_batches_behind_a_damaged_one_are_searched(tmp_path: Path) -> None:
 
     assert [segment.name] == holding(tmp_path, "parcelparcel") == holding(tmp_path, "invoiceinvoice")
     assert holding(tmp_path, "head-invoice") == [segment.name]
-    assert holding(tmp_path, "absent") == []
-
-
-def test_a_parquet_file_is_read_once_it_is_whole(tmp_path: Path) -> None:
-    """What a whole one says is found though it is compressed; one that is being written is passed, however short."""
-    whole = tmp_path / "whole.parquet"
-    pl.DataFrame({"said": ["parcel"] * 50}).write_parquet(whole, compression="zstd")
-    content = whole.read_bytes()
-    for length in (0, 4, 8, len(content) - 1):
-        (tmp_path / f"{length}.parquet").write_bytes(content[:length])
-
-    assert "whole.parquet" in holding(tmp_path, "'parcel'")
     assert holding(tmp_path, "absent") == []
 
 

@@ -24,7 +24,6 @@ from models.policy import Policy
 from models.session.topics import packing
 from models.wire.codec import encode
 from models.wire.envelope import key_of
-from streams.erase.concerned import User
 from streams.oracle.comparison import (
     MAX_EXAMPLES,
     Comparison,
@@ -33,7 +32,7 @@ from streams.oracle.comparison import (
     compare_state,
     turn_counts,
 )
-from streams.oracle.followers import compare_answers, compare_tiers, states_of
+from streams.oracle.followers import compare_answers, compare_tiers
 from streams.oracle.replay import Replayed, TurnKey
 from tests.support.blank_events import blank
 from tests.support.session_driver import NOON, said
@@ -284,15 +283,3 @@ def test_what_is_wrong_is_counted_and_named(log: Commands, lost: str, counts: di
     found = compared(log)
 
     assert (counts, [example]) == (found.counts, [each.what for each in found.examples])
-
-
-def test_a_user_on_two_partitions() -> None:
-    """A record whose partition is not its key's: both remember the turn, and it counts twice."""
-    log = Commands()
-    log.turns(0, 2)
-    users = log.users()
-    twice = Replayed({0: users.entities[0], 1: users.entities[0]}, users.outputs, 3, set())
-    found = compare_tiers(log.sessions(), twice, POLICY)
-
-    assert {"users' turns doubled": 3} == found.counts
-    assert [User("a", "u")] * 2 == [user for user, _ in states_of(twice, POLICY)]

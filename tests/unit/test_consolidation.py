@@ -85,22 +85,6 @@ def test_a_restored_memory_stays_for_a_while() -> None:
     assert (0, False, False) == (run.archived, project.memory(restored).archived, project.memory(said).archived)
 
 
-def test_steps_make_the_same_of_it_as_one() -> None:
-    """However few memories a step may look at, each is looked at once."""
-    runs = []
-    for most in (1, 3, 1_000):
-        project = Project()
-        for n in range(25):
-            project.say(f"Fact {n * 7919 % 100} of many.", 0, memory_type=FACT)
-        project.now += 45 * DAY
-        run, steps = consolidated(project, most)
-        runs.append((run, {name: kept.memory for name, kept in project.memories.kept.items()}))
-
-        assert (25, 25) == (run.looked_at, run.archived)
-        assert (steps == 1) == (most == 1_000)
-    assert runs[0] == runs[1] == runs[2]
-
-
 def test_a_policy_that_allows_fewer_displaces() -> None:
     """Archived ones first."""
     project = Project()
@@ -151,18 +135,6 @@ def test_what_was_known_then_is_another_question() -> None:
     assert ["Use PostgreSQL."] == asked(NOON + 9 * DAY, first)
     assert ["Use PostgreSQL."] == asked(NOON + 9 * DAY, second - SECOND)
     assert ["Use MySQL."] == asked(NOON + 9 * DAY, second)
-
-
-def test_a_late_message_was_not_known_before_it_came() -> None:
-    """It lands in the past of the world, not of what was known."""
-    project, _, second = pivoted()
-    project.now += DAY
-    project.say("Use SQLite.", 3, "database")
-    memories = [kept.memory for kept in project.memories.kept.values()]
-    day = NOON + 4 * DAY
-
-    assert ["Use PostgreSQL."] == [memory.content for memory in valid_at(memories, day, second)]
-    assert ["Use SQLite."] == [memory.content for memory in valid_at(memories, day, project.now)]
 
 
 def test_a_memory_as_it_was_known() -> None:

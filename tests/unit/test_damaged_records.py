@@ -13,7 +13,6 @@ from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 from msgspec.structs import replace
-from qdrant_client import AsyncQdrantClient
 
 from models.entities import REGISTRY
 from models.errors import InvalidRecord, RecoveryFailed
@@ -22,7 +21,6 @@ from models.events.topics import ALERTS, COMMANDS, COMPACTIONS, ERASURES, PROFIL
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PartitionFold
 from models.policy import IntakePolicy, NotifyPolicy, Policy
-from models.risk.scorer import RuleScorer
 from models.wire.codec import decode_output, encode
 from streams.api.live.board import LiveBoard
 from streams.api.live.feed import take
@@ -30,37 +28,23 @@ from streams.archive.buffer import LandingBuffer, Move
 from streams.archive.landed import land_all
 from streams.archive.schema import SKIPPED, TABLES
 from streams.archive.writer import LakeWriter
-from streams.index.server import ServerStore
 from streams.inference.intake import decode, decode_commands
 from streams.notify.forms import postable, teller
 from streams.observe.telemetry import metrics
-from streams.roles.index import IndexRole
-from streams.settings import load_settings
 from streams.state.changelog import ChangelogReplay, records_of
 from streams.state.memory import MemoryTable
 from tests.support.damaged_records import damaged
 from tests.support.lake_records import NOW, PREFIX, RECEIVED, alert, buffer_of, turn
-from tests.support.users_indexed import MatterEmbedder
+from tests.unit.test_index_role import Noting, Quiet
 
 EACH = 40
 _RECEIVED_MS = int(RECEIVED.timestamp() * 1_000)
 
 
-class Quiet(IndexRole):
-    """The role without a broker."""
-
-    async def fence(self) -> None:
-        """Nobody else is there."""
-
-    async def _answer(self, answers: object) -> None:
-        """Nobody is told."""
-
-
 @pytest.fixture
 async def index(tmp_path: Path) -> AsyncIterator[Quiet]:
     """The role over an empty store."""
-    store = ServerStore(AsyncQdrantClient(":memory:"), embedder="matter")
-    made = Quiet(load_settings(data_dir=tmp_path), Policy(), MatterEmbedder(), RuleScorer(), store)
+    made = Quiet(Noting(), tmp_path)
     yield made
     await made.close()
 

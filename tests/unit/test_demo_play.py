@@ -17,12 +17,10 @@ from jobs.demo.conversations import CueAct, load_conversations, load_play, sched
 from jobs.demo.play import PLAY_SECONDS, DemoState, Play
 from jobs.demo.questions import load_questions
 from jobs.demo.run import demo_policy
-from jobs.demo.stage import further
 from jobs.shared.sending import Sender
-from models.events import AlertAcknowledged, AlertChanged, ControlEvent, Role, SessionEnded, Severity, Turn
+from models.events import AlertAcknowledged, AlertChanged, ControlEvent, SessionEnded, Severity, Turn
 from streams.kafka.producer import Record
 from tests.support.command_line import refused, turntide
-from tests.support.demo_outputs import summary_of
 
 _HUNDREDFOLD = 100.0
 
@@ -64,25 +62,6 @@ async def log() -> Log:
     sent = Log(state)
     await Play(cast("Sender", sent), state, schedule(load_play()), speed=_HUNDREDFOLD).run()
     return sent
-
-
-def test_conversations_are_what_the_demo_promises() -> None:
-    """Twenty-one sessions of all kinds; people begin, assistants answer, each turn has one speaker."""
-    found = load_play()
-
-    assert (len(found), sum(len(c.turns) for c in found)) == (21, 732)
-    assert [c.session_id for c in found if c.project_id is not None] == ["tool-library"]
-    assert sorted(c.session_id for c in found if c.expected_alert) == ["account", "demand"]
-    assert [c.session_id for c in found if c.acknowledged_after_turn is not None] == ["demand"]
-    assert [c.session_id for c in found if not c.ends] == ["village"]
-    assert [c.session_id for c in found if c.shows_topics] == ["household"]
-    assert sum(c.app_id == "assistant" and c.ends for c in found) > 10  # so that memories are compacted
-
-    for conversation in load_conversations():
-        speakers = [role for turn in conversation.turns for role in turn]
-        expected = [Role.USER, Role.ASSISTANT] * (len(conversation.turns) // 2)
-
-        assert speakers == expected
 
 
 def test_sessions_interleave_and_keep_their_order() -> None:
@@ -159,17 +138,3 @@ def test_what_demos_left_is_removed_and_nothing_else(temporary: Path) -> None:
     assert all(row["bytes"] >= 10_000 for row in told)
     assert (left.exists(), runs.exists(), (other / "mine").exists()) == (False, True, True)
     assert "is no folder of a demo" in refused("demo", "--clean", "--data-dir", str(other))
-
-
-def test_the_end_says_what_is_left_and_how_to_remove_it(temporary: Path, played: DemoState) -> None:
-    """One command for all in the temporary folder; a folder that was named is named again."""
-    mine = leftovers.new_folder()
-    (mine / "turns.parquet").write_bytes(bytes(22_000_000))
-    with (mine / "00000.index").open("wb") as index:
-        index.truncate(1_000_000_000)
-    summary = replace(summary_of(played), data_dir=str(mine))
-    what, command = list(further(summary).items())[-1]
-    named = list(further(replace(summary, data_dir=str(temporary))).values())[-1]
-
-    assert what == f"Remove all of it again, conversations and archive (22.0 MB in {mine}):"
-    assert (command.endswith("demo --clean"), named.endswith(f"demo --clean --data-dir {temporary}")) == (True, True)

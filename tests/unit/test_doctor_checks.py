@@ -10,7 +10,6 @@ from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import httpx
-import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
 
@@ -18,7 +17,7 @@ from jobs.operate.doctor import CHECKS, scoring, serving, setting_rows, standing
 from jobs.operate.doctor.verdict import Status, Verdict, guarded
 from jobs.shared import role_groups
 from jobs.shared.role_groups import RoleGroup
-from models.errors import ConfigurationError, JudgeFailed
+from models.errors import ConfigurationError
 from models.policy import Policy
 from models.wire.codec import encode
 from streams.index.points import CollectionInfo
@@ -237,16 +236,6 @@ def test_a_language_model_is_asked_for_with_its_key(
     assert asked == [("http://127.0.0.1:1/v1/models", {"Authorization": "Bearer pass-6"})]
 
 
-@pytest.mark.parametrize(("dim", "status"), [(2, Status.OK), (3, Status.FAIL)])
-def test_an_embedder_gives_what_it_says(monkeypatch: pytest.MonkeyPatch, dim: int, status: Status) -> None:
-    """A model of another dimension would be refused by the store, turn by turn."""
-    embedder = MagicMock(dim=dim)
-    embedder.embed.return_value = np.zeros((1, 2))
-    monkeypatch.setattr("streams.wiring.embedder_of", lambda _: embedder)
-
-    assert scoring.check_embedder(load_settings()).status is status
-
-
 def test_a_model_that_is_yet_to_be_fetched_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """And is not fetched by asking; half a file is none."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -256,17 +245,6 @@ def test_a_model_that_is_yet_to_be_fetched_is_told(monkeypatch: pytest.MonkeyPat
     found = scoring.check_embedder(load_settings(vectors={"embedder": "e5"}))
 
     assert (found.status, str(jar.parent) in found.detail, jar.read_bytes()) == (Status.WARN, True, b"half")
-
-
-def test_a_judge_that_was_asked_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one that fails: its connections would outlive the check."""
-    judge = AsyncMock()
-    judge.judge.side_effect = JudgeFailed("timeout", "as told")
-    monkeypatch.setattr("streams.wiring.judge_of", lambda _: judge)
-    with pytest.raises(JudgeFailed):
-        scoring.check_judge(load_settings())
-
-    judge.close.assert_awaited_once()
 
 
 def turns_on(partition: int, *sessions: tuple[str, str]) -> list[ConsumerRecord]:

@@ -137,12 +137,6 @@ async def test_each_answers_in_its_kind(request_: Request, kind: type[Reply]) ->
     assert getattr(reply, "tokens", 7) == 7
 
 
-@pytest.mark.parametrize("request_", [SEGMENT, TOPIC, CHUNK])
-async def test_the_extractive_summary_stands_where_no_model_answers(request_: Request) -> None:
-    """The fold has that one already, so there is no answer."""
-    assert await table("no JSON")[type(request_)](request_) is None
-
-
 @pytest.mark.parametrize("kind", ["chunk", "episode"])
 async def test_a_project_s_chunks_and_episodes_have_prompts_of_their_own(kind: Any) -> None:
     """An episode's begins with what it is of, by the rules."""

@@ -17,7 +17,6 @@ from streams.erase.concerned import (
     of_sessions,
     of_users,
     remembered_in,
-    root_of,
     spoke_in,
     subject_of,
 )
@@ -150,14 +149,6 @@ def test_projects_of_an_app_go_with_it() -> None:
         ("ProjectErased", "shop", "old/1"),
         ("ProjectSessionErased", "travel", "site", "s-1"),
     }
-
-
-def test_shelves_are_looked_at_with_their_project() -> None:
-    """What they held before counts, too."""
-    touched = in_projects(WEB).touched
-
-    assert root_of("project:shop/web%2F2/shelf/07") in touched
-    assert root_of("project:shop/web/shelf/07") not in touched
 
 
 def test_what_a_project_holds_tells_of_sessions_and_projects() -> None:

@@ -1,9 +1,7 @@
 """What a log still holds of somebody, and how it stands in the proof."""
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
@@ -13,11 +11,9 @@ from jobs.memory.erase import summary, waits_for
 from jobs.shared.role_groups import RoleGroup
 from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased, VectorsErasureDue
 from models.events.topics import ERASURES, PROFILES, SESSION_STATE, TURNS, Topic
-from streams.erase import purge
-from streams.erase.purge import IdlePartitions, due
+from streams.erase.purge import due
 from streams.erase.record import ErasureRecords, key_of
 from streams.erase.residual import ResidualRecord, ResidualRecords, Tally, compacted_by, count_found, expiry, stores_of
-from streams.kafka.client import Extent
 from tests.support.lake_records import example
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -183,24 +179,6 @@ def test_the_operator_is_told_who_is_waited_for(groups: dict[str, RoleGroup], sa
     assert said in waits_for(ErasureRecords(), "r-1", all_groups)
 
 
-def test_a_proved_erasure_is_not_pending_and_its_request_is_to_go() -> None:
-    """The proof names nobody, so neither may what is left beside it."""
-    records = ErasureRecords()
-    for number in (1, 2):
-        records.requested[f"r-{number}"] = EraseRequested(
-            request_id=f"r-{number}", timestamp=NOW, scope="user", user_id="anna"
-        )
-        records.take_event(
-            VectorsErasureDue(request_id=f"r-{number}", timestamp=NOW, scope="user", user_id="anna"), offset=number
-        )
-    records.proved["r-1"] = proved()
-    records.vectors["r-2"] = VectorsErased(request_id="r-2", timestamp=NOW, stores=[])
-
-    assert [request.request_id for request in records.pending] == ["r-2"]
-    assert list(records.names()) == [b"r-1/erase_requested", b"r-1/vectors_erasure_due"]
-    assert not records.index_was_here
-
-
 def test_answers_of_the_index_are_one() -> None:
     """A retry asks again: what each try removed counts, the last says what is left; a mere repeat adds nothing."""
     records = ErasureRecords()
@@ -222,53 +200,11 @@ def test_a_request_that_comes_twice_is_one_and_a_null_record_ends_it() -> None:
         records.take_event(event, offset=0)
     pending = records.pending
     records.take_event(proved(), offset=1)
+    still = records.pending
     names = list(records.names())
     for key in names:
         records.take(null, SimpleNamespace(key=key))  # type: ignore[arg-type]
 
-    assert pending == [first]
+    assert (pending, still) == ([first], [])
     assert names == [key_of("r-1", EraseRequested), key_of("r-1", VectorsErasureDue)]
     assert list(records.names()) == []
-
-
-class QuietLogs:
-    """Three partitions of every topic: one without a record, and two of which the last one was written then."""
-
-    def __init__(self, *written: datetime) -> None:
-        self.written = list(written)
-        self.looked = 0
-
-    async def extents(self, topic: Topic) -> dict[TopicPartition, Extent]:
-        """The first is empty."""
-        self.looked += 1
-        ends = [Extent(3, 3), *(Extent(0, 9) for _ in self.written)]
-        return {TopicPartition(topic.name, number): extent for number, extent in enumerate(ends)}
-
-    async def read(self, extents: Mapping[TopicPartition, Extent]) -> AsyncGenerator[Any, None]:
-        """The last record; those before it were written just now."""
-        for place, (start, end) in extents.items():
-            for offset in range(start, end) if place.partition else ():
-                at = self.written[place.partition - 1] if offset == 8 else NOW + timedelta(days=365)
-                yield SimpleNamespace(timestamp=int(at.timestamp() * 1000))
-
-
-async def test_only_partitions_that_are_quiet_are_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By their last record; once all have one that is new enough they are left alone, until the null records' time."""
-    proof = proved()
-    first, second = (list(due([proof], NOW + timedelta(days=days)).values()) for days in (10, 365))
-    logs: Any = QuietLogs(first[0] - timedelta(seconds=1), first[0])
-    filled: list[int] = []
-
-    async def fill(_logs: Any, _request_id: str, wanted: Mapping[Topic, Iterable[TopicPartition]]) -> None:
-        filled.extend(place.partition for places in wanted.values() for place in places)
-
-    monkeypatch.setattr(purge, "fill", fill)
-    partitions = IdlePartitions(logs)
-    woken = [await partitions.wake([proof], NOW + timedelta(days=10))]
-    logs.written = [first[0], first[0]]
-    woken += [await partitions.wake([proof], NOW + timedelta(days=10)) for _ in range(2)]
-    looked = logs.looked
-    woken.append(await partitions.wake([proof], NOW + timedelta(days=365)))
-
-    assert first != second
-    assert (woken, filled, looked) == ([1, 0, 0, 2], [1, 1, 2], 2)

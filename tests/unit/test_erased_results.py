@@ -5,15 +5,12 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from models.events import CommandEvent, InputEvent, Position, SessionErased
-from models.partition.commands import MemoryPartitionFold
+from models.events import InputEvent, Position, SessionErased
 from models.partition.log_fold import ERASED_PART, PARTITION_ENTITY, PartitionFolded
 from models.partition.sessions import DecodedArrival, PartitionFold
 from models.policy import Policy
 from tests.support.entity_driver import Entities, keep_entities
 from tests.support.session_driver import NOON, said
-from tests.support.user_driver import User, session_erased, user_erased
-from tests.support.user_partition import commands
 
 
 def marks(results: Sequence[PartitionFolded]) -> list[tuple[int, set[str], int | None]]:
@@ -22,27 +19,6 @@ def marks(results: Sequence[PartitionFolded]) -> list[tuple[int, set[str], int |
         (result.erased, set(result.changed), None if mark is None else msgspec.msgpack.decode(mark, type=int))
         for result in results
         for mark in [result.changed[PARTITION_ENTITY].get(ERASED_PART)]
-    ]
-
-
-def test_users_erased_among_others() -> None:
-    """Two erasures side by side are one result; what was never there counts like the rest."""
-    user = User()
-    log: list[CommandEvent] = [
-        user.turn(),
-        user.turn(user_id="v"),
-        session_erased("s"),
-        user_erased(user_id="nobody"),
-        user.turn(user_id="v"),
-        user_erased(user_id="v"),
-    ]
-    results = [*MemoryPartitionFold({}, Policy()).fold(commands(*log))]
-
-    assert marks(results) == [
-        (0, {"user:a/u", "user:a/v", ""}, None),
-        (2, {""}, 3),
-        (0, {"user:a/v", ""}, None),
-        (1, {""}, 5),
     ]
 
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from models.events import JudgementRequested, ProfileUpdated, RiskPoint, Role, SessionErased, Severity, TurnsJudged
 from models.events.base import Mode
-from models.policy import AlertPolicy, AppModes, ModePolicy, ModeThreshold, Policy
+from models.policy import AlertPolicy, AppModes, ModePolicy, ModeThreshold
 from models.policy.digest import policy_digest
 from models.risk.combination import JUDGE, UNITS, UPSTREAM, probability_of
 from models.risk.escalation import PART
@@ -75,15 +75,6 @@ def test_evidence_is_what_added(opening: float, named: bool) -> None:
     assert all(each.log_odds == added[each.turn] > 0 for each in alert.evidence)
 
 
-def test_calm_turns_do_not() -> None:
-    """No alert, and a probability near that of a session of which nothing is known."""
-    session = alerted(0)
-    escalate(session, 30, risk=0.02)
-
-    assert ([], Mode.CALM) == (session.alerts, session.profile.mode)
-    assert session.profile.score < 0.1
-
-
 def test_judgement_moves_score_mode_and_risk_points() -> None:
     """The probability after each turn is its risk point's score, and the profile's."""
     session = alerted(10)
@@ -95,20 +86,6 @@ def test_judgement_moves_score_mode_and_risk_points() -> None:
     assert [raised.score] == [point.score for point in points if point.turn == raised.turn]
     assert {0.8} == {point.risk for point in points}
     assert session.profile.mode is Mode.CRITICAL
-
-
-def test_alert_resolves_late() -> None:
-    """Hysteresis: below the entry, above the exit, the alert stands; calm for a while, it is resolved."""
-    session = alerted()
-    turn = 6
-    while session.alerts[-1].cause != "resolved":
-        tell(session, turn, 0.2)
-        turn += 1
-    below = [point.turn for point in _points(session) if point.turn > 6 and point.score < 0.45]
-    lowered = [point.turn for point in _points(session) if point.turn > 6 and point.mode in (Mode.CALM, Mode.WATCH)]
-
-    assert lowered[0] > below[0]
-    assert session.alerts[-1].turn == lowered[0] + POLICY.alerts.resolve_after_turns - 1
 
 
 def _points(session: Session) -> list[RiskPoint]:
@@ -179,20 +156,6 @@ def _probability(values: dict[str, float]) -> float:
     return odds / (1 + odds)
 
 
-def test_state_of_the_release_before_goes_on() -> None:
-    """An open session without the part is judged from its next user turn on."""
-    session = Session()
-    escalate(session, 4, risk=0.2)
-    session.store()
-    session.policy = POLICY
-    answer(session, 4)
-    assert session.state is not None
-    unjudged = session.state.judged(POLICY)
-    tell(session, 5, 0.2)
-
-    assert (None, [5]) == (unjudged, [each.turn for each in judgement(session).turns])
-
-
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("end", ["end", "erase"])
 def test_part_goes_with_the_session(end: str, stored: bool) -> None:
@@ -212,14 +175,6 @@ def test_part_goes_with_the_session(end: str, stored: bool) -> None:
 
     assert (True, True) == (kept, gone)
     assert [90] == [each.turn for each in judgement(session).turns]
-
-
-def test_digest_tells_policies_apart() -> None:
-    """By content, weights included, and the same content has the same name."""
-    other = msgspec.structs.replace(MODEL, weights={"level": 1})
-    digests = {policy_digest(each) for each in (Policy(), Policy(), POLICY, judged_by(), judged_by(other))}
-
-    assert 3 == len(digests)
 
 
 ASKING = judged_by(ask_judge=True, alerts=AlertPolicy(worsened_step=1.0))
@@ -306,19 +261,6 @@ def test_answer_that_comes_after_the_end_opens_nothing() -> None:
 
     assert (told_before, True) == (len(closed.outputs), closed.state.closed)
     assert ({}, []) == (unknown.state.changed_parts(), unknown.outputs)
-
-
-def test_refusal_is_known_to_the_next_user_turn() -> None:
-    """What the assistant refused and the user asks again counts more than the same risk without a refusal."""
-    model = structs.replace(MODEL, weights={**MODEL.weights, "refusals": 10_000})
-    refused, answered = Session(judged_by(model)), Session(judged_by(model))
-    for session, reply in ((refused, REFUSAL), (answered, "All right.")):
-        tell(session, 0, 0.4)
-        answer(session, 1, reply)
-        session.store()
-        tell(session, 2, 0.4)
-
-    assert judgement(refused).probability > judgement(answered).probability
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from jobs.lab.eval.extraction import measure, read_sentences
 from models.events.base import Role
 from models.events.project_items import MemoryType
-from models.language.statements.extraction import MAX_CONTENT_CHARS, ExtractedStatement, extract
+from models.language.statements.extraction import ExtractedStatement, extract
 from models.language.statements.subjects import CATEGORIES_OF_SLOTS, SLOTS, TECHNOLOGIES
 from models.policy.project import LongTermPolicy
 from tests.support.data_files import data_file
@@ -121,14 +121,6 @@ def test_each_clause_is_a_statement_of_its_own() -> None:
     assert [(DECISION, "We chose Vue for the frontend"), (CONSTRAINT, "Backups must be encrypted")] == [
         (each.type, each.content) for each in found
     ]
-
-
-def test_long_content_is_cut_at_a_word() -> None:
-    """A memory stays a sentence, however long the sentence was."""
-    content = one(f"We decided to use {'exceptionally ' * 24}old servers.").content
-
-    assert len(content) <= MAX_CONTENT_CHARS
-    assert content.endswith("exceptionally…")
 
 
 def test_lexicon_holds_together() -> None:

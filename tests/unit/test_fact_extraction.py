@@ -77,12 +77,6 @@ def test_a_retraction_names_the_value_that_was_said() -> None:
     assert [expected] == extract("I don't work at Initech anymore").retractions
 
 
-def test_a_correction_says_so() -> None:
-    """It counts as sure, whatever is stored."""
-    assert only_fact("no, I live in Bergen, not Oslo").corrects
-    assert not only_fact("I live in Bergen").corrects
-
-
 def test_hedges_lower_confidence_below_what_is_stored() -> None:
     """0.95 · 0.4 < 0.4."""
     assert 0.38 == only_fact("I think I'm allergic to cats").confidence

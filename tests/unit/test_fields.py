@@ -9,18 +9,15 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from models.entities import KINDS, OTHERS, REGISTRY, TOPIC_OF, USER, entity_key
+from models.entities import KINDS, REGISTRY, TOPIC_OF, entity_key
 from models.events import fields
 from models.events.base import Position
-from models.events.erase import UserErased
-from models.events.registry import Registry
-from models.events.topics import COMMANDS, TOPICS
+from models.events.topics import COMMANDS
 from models.metrics import METRIC_OF
 from models.partition.commands import FOLDS
 from models.wire.envelope import schema_of
 from streams.archive.schema import RETAINED, SKIPPED, TABLES, ddl, meanings
 from streams.archive.views.definitions import VIEW_NAMES
-from tests.support.new_layer import GREETINGS, GREETINGS_TOPIC, GreetingsCounted
 
 PARTS = sorted(fields.parts_of(*TOPIC_OF), key=lambda part: part.__name__)
 _NAMES_SOMEBODY = re.compile(r"^(session|user|app|project|topic|alert|memory|item|request|conversation)_ids?$")
@@ -85,20 +82,6 @@ def test_a_column_is_as_private_as_its_field(table: str, column: str, expected: 
 
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "contracts" / "examples"
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-def test_another_kind_is_found_everywhere() -> None:
-    """On its topics, by its key; what it takes in is still another's too, and those of others are as they were."""
-    registry = Registry((*KINDS, GREETINGS), OTHERS, TOPICS)
-    erased: Any = UserErased(app_id="a", user_id="u", timestamp=AT, request_id="r")
-
-    assert registry.carried_by(GREETINGS_TOPIC) == (GreetingsCounted,)
-    assert registry.topics == (*REGISTRY.topics, GREETINGS_TOPIC)
-    assert set(registry.indexed_topics) - set(REGISTRY.indexed_topics) == {GREETINGS_TOPIC}
-    assert registry.kinds_of[UserErased] == (USER, GREETINGS)
-    assert [kind.key(erased) for kind in registry.kinds_of[UserErased]] == ["user:a/u", "greetings:a/u"]
-    assert registry.kind_of[UserErased] is USER
-    assert GreetingsCounted not in TOPIC_OF
 
 
 def test_what_is_named_is_there() -> None:

@@ -26,7 +26,7 @@ FILLING = Filling(source="chats", now=NOW)
 EXAMPLES: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parent / "data" / "conversation_formats.json").read_text()
 )
-TURN, LOCOMO, DIALOGUE = (EXAMPLES[name] for name in ("turntide", "locomo", "dialogues"))
+TURN, DIALOGUE = EXAMPLES["turntide"], EXAMPLES["dialogues"]
 
 
 def read(name: str, *documents: dict[str, Any], filling: Filling = FILLING, by_time: bool = False) -> list[Any]:
@@ -65,15 +65,6 @@ def test_oasst_deep_tree() -> None:
     items = list(conversations(FORMATS["oasst"], [(1, document)], FILLING))
 
     assert [Malformed] == [type(item) for item in items]
-
-
-def test_locomo_unreadable_date() -> None:
-    """A session without a date cannot be placed in time: the sample is reported."""
-    sample = json.loads(json.dumps(LOCOMO))
-    sample["conversation"]["session_2_date_time"] = "yesterday"
-    (malformed,) = read("locomo", sample)
-
-    assert Malformed(1, "session_2_date_time is missing or not as in `1:56 pm on 8 May, 2023`") == malformed
 
 
 @pytest.mark.parametrize(("keep", "expected"), [(False, None), (True, {"label": "benign", "year": 2020})])
@@ -162,13 +153,6 @@ def test_turns_that_name_no_app_get_the_filling_ones(named: dict[str, str], app_
 
 
 _PAST = st.integers(0, 5 * 365 * 86_400).map(lambda seconds: NOW - timedelta(days=1, seconds=seconds))
-
-
-@pytest.mark.parametrize("document", [b"", b"{}", b"nope", b'"text"', b'{"text": "x"}'])
-def test_undetectable(document: bytes) -> None:
-    """Anything else asks for --format."""
-    with pytest.raises(ConfigurationError, match="--format"):
-        detect(document)
 
 
 def test_format_option_names_every_format() -> None:
@@ -262,13 +246,6 @@ def test_raw_lines_keep_every_byte() -> None:
         RawLine(4, None, b'{"session_id": 5}'),
         RawLine(5, None, b"[1]"),
     ] == list(source.items)
-
-
-def test_empty_input() -> None:
-    """Nothing to send is no error."""
-    source = InputSource(io.BytesIO(b"\n"), FILLING)
-
-    assert list(source.items) == []
 
 
 @pytest.mark.parametrize(

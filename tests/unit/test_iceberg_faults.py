@@ -122,19 +122,6 @@ def test_always_overtaken_it_gives_up_and_says_so(archive: Archive) -> None:
         archive.publish("turns")
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    """By name, without a word of any turn; the archive is as it was."""
-    (tmp_path / "taken").write_text("")
-    archive = Archive(tmp_path, warehouse=f"file://{tmp_path}/taken")
-    archive.writer.land(buffer_of([turn(0, content=CANARY)]), now=NOW)
-
-    with pytest.raises(StoreUnavailable, match="taken do not serve") as told:
-        archive.publish("turns")
-    archive.writer.close()
-
-    assert CANARY not in str(told.value)
-
-
 @pytest.mark.parametrize(
     ("failing", "told_as", "says"),
     [(OSError, StoreUnavailable, "do not serve"), (UnauthorizedError, ConfigurationError, "TURNTIDE_ICEBERG__TOKEN")],

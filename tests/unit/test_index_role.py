@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
-from msgspec import Struct, structs
+from msgspec import Struct
 from qdrant_client import AsyncQdrantClient
 
 from models.entities import TOPIC_OF
@@ -150,18 +150,15 @@ def stored(role: Quiet) -> Noting:
     return role._store
 
 
-async def test_memories_are_there_before_their_standing_says_so(role: Quiet) -> None:
-    """Whoever waits for a command's result reads what it did; also when the log has them the other way round."""
+async def test_what_is_remembered_is_there_before_its_standing_says_so(role: Quiet) -> None:
+    """Whoever waits for a command's result reads what it did; also when the log has them the other way round.
+
+    A reader that holds a view of a project asks for what changed since the standing that it knows.
+    """
     await role.take(stats(), memory(0), memory(1))
-
-    assert stored(role).written == ["memories", "spaces"]
-
-
-async def test_a_project_s_items_are_there_before_its_standing_says_so(role: Quiet) -> None:
-    """A reader that holds a view of the project asks for what changed since the standing that it knows."""
     await role.take(stands(1), project_changed(remembered(1), 0, 2), project_changed(conversation(), 0, 2), stands(2))
 
-    assert stored(role).written == ["project_items", "projects", "projects"]
+    assert stored(role).written == ["memories", "spaces", "project_items", "projects", "projects"]
 
 
 async def test_who_is_to_be_forgotten_goes_last(role: Quiet) -> None:
@@ -197,17 +194,6 @@ async def test_an_index_made_anew_leaves_out_who_was_erased(role: Quiet, polls: 
 
     assert {("other", 0), ("s", 1)} == {(each.payload["session_id"], each.payload["turn"]) for each in turns[0]}
     assert {"u"} == {str(each.payload["topic_id"]) for each in topics[0]}
-
-
-@pytest.mark.parametrize(("named", "left"), [("a", {"b"}), ("", set())])
-async def test_an_erasure_is_of_one_app_s_session(role: Quiet, named: str, left: set[str]) -> None:
-    """Another app's of the same id stays; an erasure of 0.2, which names no app, is of all apps'."""
-    both = [said(0), said(0, app_id="b"), changed(0, "t"), structs.replace(changed(1, "u"), app_id="b")]
-    await role.take(*both, structs.replace(ended("s"), app_id=named))
-    await role.take(*both)
-    found = [await stored(role).page(name, "", 9) for name in ("turns", "topics")]
-
-    assert [left, left] == [{str(each.payload["app_id"]) for each in page} for page, _ in found]
 
 
 async def test_what_an_earlier_release_wrote_gets_its_keys_before_anything_is_read(
@@ -312,25 +298,6 @@ async def test_a_store_is_flushed_when_it_is_quiet_and_once_a_minute_when_it_is_
     assert store.flushes == len(settled)
 
 
-async def test_a_batch_that_takes_long_is_no_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where texts are embedded for seconds the next batch waits already."""
-    now_s = 0.0
-
-    async def index(_role: IndexRole, _batches: object) -> None:
-        nonlocal now_s
-        now_s += 6.0
-
-    monkeypatch.setattr("streams.roles.index.monotonic", lambda: now_s)
-    monkeypatch.setattr(IndexRole, "_index", index)
-    store = Flushed()
-    role = IndexRole(load_settings(), Policy(), MatterEmbedder(), RuleScorer(), store)
-    for _ in range(3):
-        await role.on_records({})
-        assert not await role.settled()
-
-    assert store.flushes == 0
-
-
 class LetterLog:
     """Where the role's dead letters go."""
 
@@ -343,21 +310,6 @@ class LetterLog:
 
     async def close(self) -> None:
         """Nothing to close."""
-
-
-async def test_a_number_used_twice_is_a_dead_letter_and_changes_nothing(
-    role: Quiet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A repeat with the same text is none; the letter is on the partition of its cause, and counted."""
-    monkeypatch.setattr(role, "_producer", letters := LetterLog())
-    counted = metrics.registry.get_sample_value("turntide_turn_conflicts_total") or 0
-    await role.take(said(0, "first"))
-    await role.take(said(0, "first"), said(0, "second"), first=5)
-    page, _ = await stored(role).page("turns", "", 9)
-
-    assert [each.payload["content"] for each in page] == ["first"]
-    assert letters.written == [("turntide.dead-letters.v1", 0, b"session:a/s")]
-    assert metrics.registry.get_sample_value("turntide_turn_conflicts_total") == counted + 1
 
 
 def right(turn: int, content: str, app: str = "a") -> TurnCorrected:

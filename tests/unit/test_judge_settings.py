@@ -19,17 +19,18 @@ from tests.support.tiny_classifier import write_classifier
 SERVER = {"kind": "openai", "openai": {"base_url": "http://127.0.0.1:1/v1", "model": "guard"}}
 
 
-def test_none_by_default() -> None:
-    """Text goes nowhere unless somebody says so."""
-    assert judge_of(load_settings()) is None
-    assert not policy_of(load_settings()).escalation.ask_judge
+MISSING = {"kind": "onnx", "onnx": {"model": "nowhere.onnx"}}
 
 
-def test_sessions_ask_where_one_is_configured() -> None:
-    """Without its weights: the sessions role does not load them."""
-    missing = {"kind": "onnx", "onnx": {"model": "nowhere.onnx"}}
+@pytest.mark.parametrize(
+    ("judge", "asks"), [({}, False), (SERVER, True), (MISSING, True)], ids=["none by default", "a server", "no weights"]
+)
+def test_sessions_ask_where_a_judge_is_configured(judge: dict[str, Any], *, asks: bool) -> None:
+    """Text goes nowhere unless somebody says so. The sessions role does not load the weights; a role more is run."""
+    settings = load_settings(judge=judge)
 
-    assert [policy_of(load_settings(judge=each)).escalation.ask_judge for each in (SERVER, missing)] == [True, True]
+    assert policy_of(settings).escalation.ask_judge is asks
+    assert ("judge" in settings.roles, "sessions" in settings.roles) == (asks, True)
 
 
 @pytest.mark.parametrize(("judge", "named"), data_file("judge_settings")["missing"])
@@ -37,14 +38,6 @@ def test_what_is_missing_is_named(judge: dict[str, Any], named: str) -> None:
     """Before a worker starts."""
     with pytest.raises(ConfigurationError, match=named):
         judge_of(load_settings(judge=judge))
-
-
-@pytest.mark.parametrize(("judge", "runs"), [({}, False), (SERVER, True)])
-def test_all_roles_have_a_judge_where_one_is_configured(judge: dict[str, Any], *, runs: bool) -> None:
-    """Beside those that always run."""
-    roles = load_settings(judge=judge).roles
-
-    assert ("judge" in roles, "sessions" in roles) == (runs, True)
 
 
 def test_doctor_tries_the_judge(tmp_path: Path) -> None:
