@@ -177,6 +177,26 @@ async def of_users(outputs: tuple[OutputEvent, ...], questions: list[DemoQuestio
         await store.close()
 
 
+async def test_the_best_turn_says_why_it_is_on_top() -> None:
+    """By the largest terms of its score, as the demo prints them."""
+    (databases,) = await of_users((), _USERS[1:])
+    reasons = [f"{name} {given:+.2f}" for name, given in databases.because.items()]
+
+    assert len(reasons) == 3
+    assert min(databases.because.values()) > 0
+    assert told(databases)[-1] == f"best turn: {_SAID[0].content}, on top by {', '.join(reasons)}"
+
+
+async def test_another_apps_user_of_the_same_id_is_asked_in_vain() -> None:
+    """The demo names the app, so its verdict would notice if that were left out of the look-up."""
+    elsewhere = [replace(question, app_id="planner") for question in _USERS]
+    found = await of_users(outputs_of_the_play(), elsewhere)
+
+    assert [each.facts for each in found] == [{}, {}]
+    assert found[0].problems[0] == "identity/name should be Alexander, memory says nothing"
+    assert found[1].problems == ["the nearest episode should be turns 1-20, memory finds none"]
+
+
 async def test_facts_that_were_not_kept_up_are_named() -> None:
     """An index that missed the last changes answers with the old name and the diet that was taken back."""
     outputs = outputs_of_the_play()
@@ -209,6 +229,13 @@ async def of_project(view: ProjectView, questions: ProjectQuestions = _PROJECT) 
             return await ask_project_memory(questions, client)
     finally:
         await served.close()
+
+
+async def test_another_apps_project_of_the_same_id_is_asked_in_vain(view: ProjectView) -> None:
+    """The demo names the app, so its verdict would notice if that were left out of the look-up."""
+    recalled = await of_project(view, replace(_PROJECT, app_id="planner"))
+
+    assert recalled.problems == ["/v1/projects/tool-library/conversations/tool-library answered 404"]
 
 
 async def test_everything_that_is_missing_is_named(view: ProjectView) -> None:

@@ -19,7 +19,7 @@ from jobs.demo.stage import Stage, event_line, further, progress_line, show_summ
 from jobs.demo.watch import SOURCES
 from jobs.shared.output import OutputFormat
 from models.entities import REGISTRY
-from models.events import AlertChanged, OutputEvent
+from models.events import AlertChanged, OutputEvent, ProfileUpdated, TopicChanged
 from models.events.topics import TURNS, Topic
 from streams.archive.catalog import open_reader
 from streams.archive.writer import LakeWriter
@@ -58,6 +58,20 @@ def test_an_alert_in_the_last_third_is_a_problem(played: DemoState, turn: int, p
     played.alerts["again"] = [replace(first[0], turn=51, alert_id="again")]
 
     assert summary_of(played).problems == problems
+
+
+def test_others_keep_a_margin_to_the_alert(outputs: list[OutputEvent]) -> None:
+    """But for the security homework: near its end it is watched, as its questions gather about attacks; no more."""
+    highest: dict[str, float] = {}
+    for profile in outputs:
+        if isinstance(profile, ProfileUpdated):
+            scores = [highest.get(profile.session_id, 0.0), *(point.score for point in profile.risk_points)]
+            highest[profile.session_id] = max(scores)
+    benign = {c.session_id: highest[c.session_id] for c in load_play() if not c.expected_alert}
+    near = {i for i, score in benign.items() if score > DEMO_POLICY.modes.elevated.enter * 2 / 3}
+
+    assert near <= {"homework"}
+    assert max(benign.values()) < DEMO_POLICY.modes.elevated.enter
 
 
 def test_lines_are_printed_as_ever_and_quote_memories_alone(outputs: list[OutputEvent]) -> None:
@@ -114,6 +128,20 @@ def test_repeats_change_nothing_and_latency_is_from_sending_to_arrival(
     assert [event for event in outputs if played.take(event, at_s=1.0)] == []
     assert summary_of(played) == before
     assert [alert.latency_ms for alert in summary_of(state).alerts] == [250.0]
+
+
+def test_topics_come_are_packed_unpacked_and_evicted(outputs: list[OutputEvent]) -> None:
+    """More than twenty matters in one session; the one that comes back is packed and unpacked, and never evicted."""
+    changes = [each for each in outputs if isinstance(each, TopicChanged) and each.session_id == "household"]
+    (bathroom, *_) = changes
+    causes = [change.cause for change in changes]
+
+    assert causes.count("started") > 20
+    assert min(causes.count("compacted"), causes.count("unpacked")) >= 2
+    assert causes.count("evicted") >= 5
+    assert {c.topic_id for c in changes if c.cause == "unpacked"} == {bathroom.topic_id}
+    assert bathroom.topic_id not in {c.topic_id for c in changes if c.cause == "evicted"}
+    assert max(c.session_topics for c in changes) > DEMO_POLICY.topics.max_topics
 
 
 def test_summary_is_printed_as_ever(played: DemoState) -> None:
