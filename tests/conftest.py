@@ -30,7 +30,7 @@ from tests.support.tools import FOLDER
 
 # A busy machine must not fail a property: timings are never asserted. Each run tries the same inputs, so that what
 # passed passes again: `.ci/slow` more of them, and `pytest --hypothesis-profile=searching` others.
-hypothesis.settings.register_profile("turntide", deadline=None, derandomize=True, max_examples=25)
+hypothesis.settings.register_profile("turntide", deadline=None, derandomize=True, max_examples=15)
 hypothesis.settings.register_profile("thorough", deadline=None, derandomize=True, max_examples=150)
 hypothesis.settings.register_profile("searching", deadline=None, max_examples=150)
 hypothesis.settings.load_profile("turntide")

@@ -86,7 +86,7 @@ CHANGE = st.dictionaries(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.lists(CHANGE, max_size=12))
 def test_any_changes_leave_what_a_dictionary_would_hold(
     opened: Open, changes: list[dict[str, dict[str, bytes | None]]]

@@ -236,7 +236,7 @@ def act(lake: InMemory, step: tuple[Any, ...]) -> None:
             deduplicate(cast("LakeWriter", lake))
 
 
-@settings(max_examples=settings().max_examples // 3)
+@settings(max_examples=settings().max_examples // 2)
 @given(_STEPS)
 def test_settled_views_show_what_the_plain_ones_show(steps: list[tuple[Any, ...]]) -> None:
     """After every step, for every view that leaves repeats out."""

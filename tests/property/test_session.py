@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from models import events
@@ -287,7 +287,6 @@ def test_duplicates_have_no_effect(steps: list[Step], copies: list[int]) -> None
     assert plain(expected) == plain(actual)
 
 
-@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(0, 2**53), st.text(max_size=60), st.floats(0, 1)), min_size=120, max_size=300),
     st.integers(0, 2**31),

@@ -33,7 +33,7 @@ def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
     )
     assert ["acknowledged" in causes[session] for session in ("account", "demand")] == [False, True]
     slow = next(alert for alert in summary["alerts"] if alert["session_id"] == "account")
-    assert slow["turn"] < slow["turns_of_session"] / 2
+    assert 8 < slow["turn"] < slow["turns_of_session"] / 2  # nothing before the refusal
     assert slow["gravest"]["escalation"]["probability"] >= slow["gravest"]["escalation"]["threshold"]
     assert summary["figures"]["turns"] == "732 in 21 sessions, 1 still open"
     name, databases = summary["answers"]["recalled"]

@@ -1,57 +1,20 @@
-"""Requests of the demo to the index role: its answers over the real routes and stores, and their problems."""
+"""Requests of the demo to the index role, and what it finds wrong with the answers."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
 from msgspec import to_builtins
-from msgspec.structs import replace
-from qdrant_client import AsyncQdrantClient
 
 from jobs.demo.asking import Erased, PurgedApp, ask_project_memory, ask_user_memory, erase, purge
-from jobs.demo.questions import DemoQuestion, ProjectQuestions, ProjectRecalled, Recalled, load_questions, wrong_project
+from jobs.demo.questions import ProjectAnswer, ProjectRecalled, Recalled, load_questions, wrong_answers, wrong_project
 from jobs.demo.stage import told
-from models.events import (
-    EpisodeCompressed,
-    ErasureProved,
-    FactChanged,
-    OutputEvent,
-    ProjectChanged,
-    ProjectItemChanged,
-    Role,
-    Turn,
-)
-from models.policy.project import ProjectPolicy
-from models.project.fold import FoldedProject
-from models.project.view import ProjectView
-from streams.api.assembly import memory_api
-from streams.index.server import ServerStore
-from streams.index.session_memory import SessionVectorMemory
-from streams.index.user_memory import UserMemory
-from streams.settings.http import HttpSettings
-from tests.support.api_doubles import Served
+from models.events import ErasureProved
 from tests.support.blank_events import blank
-from tests.support.demo_outputs import DEMO_POLICY, outputs_of_the_play
-from tests.support.http_api import api_of, client_of
-from tests.support.loaded import loaded_embedder
 
 _URL = "http://127.0.0.1"
 _USERS, _PROJECT = load_questions().users, load_questions().project
-_SAID = [
-    Turn(
-        session_id="database",
-        user_id="alex",
-        app_id="assistant",
-        turn=number,
-        role=Role.USER,
-        content=content,
-        timestamp=datetime(2026, 1, 5, 9, 0, tzinfo=UTC),
-    )
-    for number, content in enumerate(("We talked of databases that hold vectors.", "I like hiking."))
-]
-_NAME = (_PROJECT.app_id, _PROJECT.project_id)
 
 
 def answering(answer: Callable[[httpx.Request], httpx.Response]) -> httpx.AsyncClient:
@@ -159,96 +122,34 @@ async def test_what_was_not_answered_is_not_told_as_figures(monkeypatch: pytest.
     assert told(recalled)[0].endswith("(no answer)")
 
 
-async def of_users(outputs: tuple[OutputEvent, ...], questions: list[DemoQuestion]) -> list[Recalled]:
-    """What the index role answers once it has indexed these events."""
-    store = ServerStore(AsyncQdrantClient(":memory:"), embedder=loaded_embedder().name)
-    try:
-        vectors = loaded_embedder().embed([turn.content for turn in _SAID])
-        await SessionVectorMemory(store, loaded_embedder()).add_turns(_SAID, vectors)
-        users = UserMemory(store, loaded_embedder())
-        numbered = [(event, offset) for offset, event in enumerate(outputs)]
-        await users.add_episodes([(e, offset) for e, offset in numbered if isinstance(e, EpisodeCompressed)])
-        await users.add_facts([(e, offset) for e, offset in numbered if isinstance(e, FactChanged)])
-        http = HttpSettings(mcp=False)
-        served = memory_api(store, loaded_embedder(), DEMO_POLICY, http, topic_prefix="demo")
-        async with client_of(api_of(served.routes, http=http)) as client:
-            return [await ask_user_memory(question, client) for question in questions]
-    finally:
-        await store.close()
-
-
-async def test_the_best_turn_says_why_it_is_on_top() -> None:
+def test_the_best_turn_says_why_it_is_on_top() -> None:
     """By the largest terms of its score, as the demo prints them."""
-    (databases,) = await of_users((), _USERS[1:])
-    reasons = [f"{name} {given:+.2f}" for name, given in databases.because.items()]
+    because = {"carried": 0.5, "similarity": 0.25}
+    recalled = Recalled(app_id="a", user_id="u", query="?", turn="We talked of databases.", because=because)
 
-    assert len(reasons) == 3
-    assert min(databases.because.values()) > 0
-    assert told(databases)[-1] == f"best turn: {_SAID[0].content}, on top by {', '.join(reasons)}"
+    assert told(recalled)[-1] == "best turn: We talked of databases., on top by carried +0.50, similarity +0.25"
 
 
-async def test_another_apps_user_of_the_same_id_is_asked_in_vain() -> None:
-    """The demo names the app, so its verdict would notice if that were left out of the look-up."""
-    elsewhere = [replace(question, app_id="planner") for question in _USERS]
-    found = await of_users(outputs_of_the_play(), elsewhere)
-
-    assert [each.facts for each in found] == [{}, {}]
-    assert found[0].problems[0] == "identity/name should be Alexander, memory says nothing"
-    assert found[1].problems == ["the nearest episode should be turns 1-20, memory finds none"]
-
-
-async def test_facts_that_were_not_kept_up_are_named() -> None:
+def test_everything_that_is_wrong_of_a_user_is_named() -> None:
     """An index that missed the last changes answers with the old name and the diet that was taken back."""
-    outputs = outputs_of_the_play()
-    updated = [e for e in outputs if isinstance(e, FactChanged) and (e.cause, e.key) == ("updated", "name")]
-    stale = outputs[: outputs.index(updated[0])]
-    name, _ = await of_users(stale, _USERS)
+    name, databases = _USERS
+    stale = {"identity/name": "Alex", "constraint/diet": "vegetarian"}
 
-    assert "identity/name should be Alexander, memory says Alex" in name.problems
-    assert "constraint/diet was taken back, memory still says vegetarian" in name.problems
-
-
-@pytest.fixture
-def view() -> ProjectView:
-    """The project at the end of the play."""
-    project = ProjectView(*_NAME, ProjectPolicy())
-    for event in outputs_of_the_play():
-        if isinstance(event, ProjectItemChanged | ProjectChanged) and event.project_id == project.project_id:
-            project.apply(event)
-    return project
+    assert {
+        "identity/name should be Alexander, memory says Alex",
+        "constraint/diet was taken back, memory still says vegetarian",
+    } <= {*wrong_answers(name, stale, "none")}
+    assert [*wrong_answers(databases, {}, "none")] == ["the nearest episode should be turns 1-20, memory finds none"]
 
 
-async def of_project(view: ProjectView, questions: ProjectQuestions = _PROJECT) -> ProjectRecalled:
-    """What the index role answers that has this project."""
-    served = Served()
-    folded = FoldedProject(*_NAME, DEMO_POLICY)
-    folded.view = view
-    served.projects.folded[_NAME] = folded
-    try:
-        async with served.client() as client:
-            return await ask_project_memory(questions, client)
-    finally:
-        await served.close()
-
-
-async def test_another_apps_project_of_the_same_id_is_asked_in_vain(view: ProjectView) -> None:
-    """The demo names the app, so its verdict would notice if that were left out of the look-up."""
-    recalled = await of_project(view, replace(_PROJECT, app_id="planner"))
-
-    assert recalled.problems == ["/v1/projects/tool-library/conversations/tool-library answered 404"]
-
-
-async def test_everything_that_is_missing_is_named(view: ProjectView) -> None:
-    """A verdict for each thing that the demo promises of a project."""
-    right = await of_project(view)
-    wrong = replace(
-        right,
-        chunks=22,
-        memories={"fact": 3},
-        superseded=1,
-        key_moments=[],
-        answers=[replace(each, said="") for each in right.answers],
-    )
+def test_everything_that_is_missing_of_a_project_is_named() -> None:
+    """A verdict for each thing that the demo promises."""
+    answers = [ProjectAnswer(query=_PROJECT.query, said="", milliseconds=1.0)]
+    for pivot in _PROJECT.pivots:
+        for when in ("before", "after"):
+            as_of = f"{when} turn {pivot.turn}"
+            answers.append(ProjectAnswer(query=pivot.query, said="", when=as_of, milliseconds=1.0))
+    wrong = ProjectRecalled(app_id="a", project_id="p", chunks=22, memories={"fact": 3}, superseded=1, answers=answers)
 
     assert [*wrong_project(_PROJECT, wrong)] == [
         "has 22 chunks, not 23 to 25",

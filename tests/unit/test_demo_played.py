@@ -19,7 +19,7 @@ from jobs.demo.stage import Stage, event_line, further, progress_line, show_summ
 from jobs.demo.watch import SOURCES
 from jobs.shared.output import OutputFormat
 from models.entities import REGISTRY
-from models.events import AlertChanged, OutputEvent, ProfileUpdated, TopicChanged
+from models.events import AlertChanged, OutputEvent
 from models.events.topics import TURNS, Topic
 from streams.archive.catalog import open_reader
 from streams.archive.writer import LakeWriter
@@ -28,26 +28,9 @@ from streams.roles.index import IndexRole
 from streams.roles.memory import MemoryRole
 from streams.roles.sessions import SessionsRole
 from tests.support.data_files import data_file
-from tests.support.demo_outputs import ANSWERS, ARCHIVE, DEMO_POLICY, outputs_of_the_play, summary_of, turns_of_the_play
+from tests.support.demo_outputs import ANSWERS, ARCHIVE, outputs_of_the_play, summary_of, turns_of_the_play
 from tests.support.golden_text import assert_text
 from tests.support.lake_records import land_all, paths
-
-
-def test_exactly_the_expected_sessions_alert(played: DemoState) -> None:
-    """Both escalations and no other; the fast one is acknowledged and resolved; all turns are folded."""
-    summary = summary_of(played)
-    causes = {alert.session_id: alert.causes for alert in summary.alerts}
-
-    assert (summary.alerts_raised, summary.problems, summary.as_expected) == (["account", "demand"], [], True)
-    assert (causes["demand"][0], causes["demand"][-2:]) == ("raised", ["acknowledged", "resolved"])
-    assert summary.turns == played.planned_turns == 732
-
-    # The slow one alerts well before its end: more than half of it is left, and the worst; nothing before the refusal.
-    (slow,) = [alert for alert in summary.alerts if alert.session_id == "account"]
-    judged = slow.gravest.escalation
-    assert 8 < slow.turn < slow.turns_of_session / 2
-    assert judged
-    assert judged.probability >= judged.threshold == DEMO_POLICY.modes.elevated.enter
 
 
 @pytest.mark.parametrize(("turn", "problems"), [(33, []), (34, ["account alerted at turn 34 of 52 only"])])
@@ -58,20 +41,6 @@ def test_an_alert_in_the_last_third_is_a_problem(played: DemoState, turn: int, p
     played.alerts["again"] = [replace(first[0], turn=51, alert_id="again")]
 
     assert summary_of(played).problems == problems
-
-
-def test_others_keep_a_margin_to_the_alert(outputs: list[OutputEvent]) -> None:
-    """But for the security homework: near its end it is watched, as its questions gather about attacks; no more."""
-    highest: dict[str, float] = {}
-    for profile in outputs:
-        if isinstance(profile, ProfileUpdated):
-            scores = [highest.get(profile.session_id, 0.0), *(point.score for point in profile.risk_points)]
-            highest[profile.session_id] = max(scores)
-    benign = {c.session_id: highest[c.session_id] for c in load_play() if not c.expected_alert}
-    near = {i for i, score in benign.items() if score > DEMO_POLICY.modes.elevated.enter * 2 / 3}
-
-    assert near <= {"homework"}
-    assert max(benign.values()) < DEMO_POLICY.modes.elevated.enter
 
 
 def test_lines_are_printed_as_ever_and_quote_memories_alone(outputs: list[OutputEvent]) -> None:
@@ -128,20 +97,6 @@ def test_repeats_change_nothing_and_latency_is_from_sending_to_arrival(
     assert [event for event in outputs if played.take(event, at_s=1.0)] == []
     assert summary_of(played) == before
     assert [alert.latency_ms for alert in summary_of(state).alerts] == [250.0]
-
-
-def test_topics_come_are_packed_unpacked_and_evicted(outputs: list[OutputEvent]) -> None:
-    """More than twenty matters in one session; the one that comes back is packed and unpacked, and never evicted."""
-    changes = [each for each in outputs if isinstance(each, TopicChanged) and each.session_id == "household"]
-    (bathroom, *_) = changes
-    causes = [change.cause for change in changes]
-
-    assert causes.count("started") > 20
-    assert min(causes.count("compacted"), causes.count("unpacked")) >= 2
-    assert causes.count("evicted") >= 5
-    assert {c.topic_id for c in changes if c.cause == "unpacked"} == {bathroom.topic_id}
-    assert bathroom.topic_id not in {c.topic_id for c in changes if c.cause == "evicted"}
-    assert max(c.session_topics for c in changes) > DEMO_POLICY.topics.max_topics
 
 
 def test_summary_is_printed_as_ever(played: DemoState) -> None:
@@ -213,18 +168,6 @@ def tables(landed: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnect
 def asked(lake: duckdb.DuckDBPyConnection) -> Figures:
     """What the demo makes of it."""
     return ask_archive(lake, load_play(), load_questions().users)
-
-
-def test_the_play_counts_as_expected_and_has_no_problem(landed: duckdb.DuckDBPyConnection) -> None:
-    """Figures are texts for people; the conversations are fixed, so are the counts of turns, users and episodes."""
-    counted = asked(landed)
-
-    assert counted.problems == []
-    assert counted.figures["turns"] == "732 in 21 sessions, 1 still open"
-    assert counted.figures["memory"].endswith(" segments compacted, 20 episodes closed")
-    assert "assistant" in counted.figures["apps"]
-    assert counted.figures["compacted"].startswith("assistant: 11 → 10, memory ")
-    assert all(counted.figures.values())
 
 
 @pytest.mark.parametrize(("change", "problem"), data_file("demo_figures")["missing"])
