@@ -25,6 +25,7 @@ from streams.state.table import StateTable
 from tests.support.bytes_left import SEARCHED, holding
 from tests.support.encrypted import encrypted, environment
 from tests.support.fault_driver import assert_equal_to_replay, said, started, until, until_remembered, valued
+from tests.support.roles_child import RolesProcess
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -111,17 +112,19 @@ async def test_no_byte_says_what_was_said_and_an_erased_key_takes_its_app(settin
     readers, while roles run and after they start again; when it comes back it begins anew.
     """
     environ = {**EAGER, **environment(settings.encryption)}
-    names = ("sessions", "memory", "enrich", "index", "archive")
-    roles = {n: RoleProcess(n, settings, log=tmp_path / "logs" / f"{n}.log", extra_environment=environ) for n in names}
-    async with started(*roles.values()):
-        url = f"http://127.0.0.1:{roles['index'].port}"
+    logs = tmp_path / "logs"
+    names = ("sessions", "memory")
+    killed = [RoleProcess(n, settings, log=logs / f"{n}.log", extra_environment=environ) for n in names]
+    others = RolesProcess(settings, "enrich", "index", "archive", log=logs / "others.log", environment=environ)
+    async with started(*killed, others):
+        url = others.url
         async with httpx.AsyncClient(base_url=url, timeout=30) as http:
             await send_to_turns(settings, [*talk("shop", SHOP), *talk("bank", BANK)])
             await until_remembered(settings, MADE, (SHOP, BANK))
-            for name in ("sessions", "memory"):
-                roles[name].kill()
-                roles[name].start()
-                await roles[name].ready()
+            for role in killed:
+                role.kill()
+                role.start()
+                await role.ready()
             await send_to_turns(settings, [*talk("shop", SHOP, "s-2", 4), *talk("bank", BANK, "s-2", 4)])
             await assert_equal_to_replay(settings, url)
             plain = {word: holding(tmp_path, word) for word in (SHOP, BANK)}
@@ -158,7 +161,7 @@ async def test_no_byte_says_what_was_said_and_an_erased_key_takes_its_app(settin
     assert any(entity == "user:bank/anna" for entity in state)
     assert "[erased]" in kept_after["shop"]
     assert kept["bank"] <= kept_after["bank"]
-    assert holding(tmp_path / "logs", SHOP) == []
+    assert holding(logs, SHOP) == []
 
 
 async def _tells(http: httpx.AsyncClient, app: str, word: str) -> bool:

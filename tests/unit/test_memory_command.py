@@ -1,16 +1,18 @@
 """`turntide memory` over an archive: topics, whole histories, and what is sent to bring a topic back."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import msgspec
 import pytest
 
 from jobs.memory.topics import MOST_BYTES, MOST_MESSAGES, restored
-from models.events import Role, SessionName
+from models.events import Role, SessionName, TopicRestored
 from models.events.topics import CONVERSATION_TOPICS, PROFILES
-from models.wire.codec import encode
+from models.policy import IntakePolicy
+from models.wire.codec import decode_input, encode
 from streams.archive.catalog import paths_of
 from streams.archive.inputs import ArchivedMessage, ArchivedTopic
 from streams.archive.writer import LakeWriter
@@ -111,6 +113,21 @@ def test_a_closed_session_takes_no_topic_back(archive: LakeWriter) -> None:
     result = turntide("memory", "restore", "s-1", "--topic", "gone")
 
     assert "is closed" in str(result.exception)
+
+
+@pytest.mark.usefixtures("archive")
+def test_an_evicted_topic_is_sent_to_where_its_session_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under its old id, with what was said in it, by the session's key and on its partition."""
+    sent = AsyncMock()
+    monkeypatch.setattr("jobs.shared.sending.send_to_turns", sent)
+    told = printed("memory", "restore", "s-1", "--topic", "gone")
+    ((record,),) = [each.args[1] for each in sent.call_args_list]
+    event = decode_input(record.value, record.key, datetime.now(UTC), IntakePolicy())
+
+    assert (told["messages_sent"], told["messages_archived"], told["title"]) == (3, 3, "the refund")
+    assert isinstance(event, TopicRestored)
+    assert (event.app_id, event.session_id, event.topic_id, record.partition) == ("support", "s-1", "gone", 0)
+    assert [message.turn for message in event.messages] == [5, 0, 1]
 
 
 def said(turn_number: int, content: str) -> ArchivedMessage:
