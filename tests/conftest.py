@@ -77,6 +77,12 @@ _WITHOUT_NETWORK = (_HERE / "unit", _HERE / "property", _HERE / "lab" / "unit")
 _WITH_BROKER = (_HERE / "integration", _HERE / "system", _HERE / "upgrades", _HERE / "lab" / "system")
 _BROKER_WITHIN_S = 90.0
 _SHARING = "tests/system/stack/"
+_BEGINS = (
+    ("tests/upgrades/", "tests/system/", "tests/browser/"),
+    ("tests/integration/",),
+    ("tests/contract/", "tests/property/", "tests/golden/"),
+)
+_SHORT = "tests/unit/"
 
 
 class SharedBroker:
@@ -124,13 +130,15 @@ def pytest_collection_finish() -> None:
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]
     """A file's tests go to one process, and so do those of the files that share a running system.
 
-    The first process takes files from the front, where tests wait for brokers and roles, the others from the end, where
-    they calculate: so there is always something to do while one waits.
+    Processes begin apart: one waits for roles, one for brokers, the others calculate, so that there is always something
+    to do while one waits. Files of unit tests are short and come last, so that all end at about the same time.
     """
 
     def _assign_work_unit(self, node: Any) -> None:
-        if node is not self.nodes[0]:
-            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        begins = _BEGINS[self.nodes.index(node) % len(_BEGINS)]
+        own = [scope for scope in self.workqueue if scope.startswith(begins)]
+        short = [scope for scope in self.workqueue if scope.startswith(_SHORT)]
+        self.workqueue.move_to_end((own or short or [*self.workqueue])[0], last=False)
         super()._assign_work_unit(node)
 
     def _split_scope(self, nodeid: str) -> str:
