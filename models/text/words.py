@@ -71,10 +71,10 @@ class Remembered(dict[str, _T], Generic[_T]):
 
     def __init__(self, of: Callable[[str], _T]) -> None:
         super().__init__()
-        self._of = of
+        self.of = of
 
     def __missing__(self, word: str) -> _T:
-        found = self._of(word)
+        found = self.of(word)
         if len(word) <= REMEMBERED_CHARS:
             if len(self) >= REMEMBERED_WORDS:
                 self.clear()

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from models.errors import ConfigurationError
 from models.session.topics.matching import topic_vector
 from streams.inference.onnx_embedder import E5Embedder, MiniLmEmbedder, OnnxEmbedder
-from streams.inference.wordllama import WordLlamaEmbedder
+from streams.inference.wordllama import WordLlamaEmbedder, _folder, _loaded
 from streams.ports import Embedder, Vectors
 
 _SAID: dict[str, list[Any]] = tomllib.loads((Path(__file__).parent / "questions.toml").read_text())
@@ -48,6 +50,17 @@ def test_a_vector_does_not_depend_on_its_batch(embedder: Embedder) -> None:
 
     assert together.tobytes() == alone.tobytes()
     assert together.tobytes() == reversed_batch.tobytes()
+
+
+@given(st.text(st.sampled_from("  ab\n.<s/>\u2581é東"), max_size=40))
+def test_words_have_the_tokens_that_they_have_in_their_text(text: str) -> None:
+    """A vector is what the tokenizer makes of the whole head, whatever was embedded before."""
+    vectors, tokens = _loaded(_folder())
+    whole = tokens.of(text.strip())
+
+    expected = vectors[list(whole)].sum(axis=0)
+    expected /= np.linalg.norm(expected[None], axis=1) or 1
+    assert expected.tobytes() == WordLlamaEmbedder().embed([text])[0].tobytes()
 
 
 def test_text_without_words_has_a_zero_row(embedder: Embedder) -> None:
