@@ -27,7 +27,7 @@ from models.events import ErasureProved
 from models.events.project_items import SUPERSEDES
 from streams.api.apps.messages import Purged
 from streams.api.erase.routes import ErasureAccepted, ErasureStanding
-from streams.api.projects.answers import ArcAnswer, ConversationAnswer, GraphAnswer, MemoryPage, PendingFacts
+from streams.api.projects.answers import ArcAnswer, ConversationAnswer, GraphAnswer, MemoryPage
 from streams.api.projects.messages import FoundItems, ProjectContext
 from streams.api.users.messages import Found, Retrieved
 from streams.http.route import path_part
@@ -101,7 +101,7 @@ async def ask_user_memory(question: DemoQuestion, client: httpx.AsyncClient) -> 
     """Ask for what is known of a user, as an assistant would."""
     asked: dict[str, Any] = {"app_id": question.app_id, "user_id": question.user_id, "query": question.query}
     try:
-        answer, took_ms = await _asked(client, "POST", "/v1/retrieve", Retrieved, json=asked | {"format": True})
+        answer, took_ms = await _asked(client, "POST", "/v1/retrieve", Retrieved, json=asked)
         search = asked | {"kind": "turns", "top_k": 1, "explain": True}
         found, _ = await _asked(client, "POST", "/v1/search", Found, json=search)
     except _FAILURES as error:
@@ -116,7 +116,6 @@ async def ask_user_memory(question: DemoQuestion, client: httpx.AsyncClient) -> 
         nearest_episode=nearest,
         turn=best.turn.content if best else "",
         because=dict(sorted(signals.items(), key=lambda each: -each[1])[:_REASONS]),
-        injection=answer.injection or "",
         milliseconds=took_ms,
         problems=[*wrong_answers(question, facts, nearest.turn_range if nearest else "none")],
     )
@@ -145,7 +144,6 @@ async def _project(of: ProjectQuestions, client: httpx.AsyncClient) -> ProjectRe
     arc = await get("arc", ArcAnswer, conversation_id=of.conversation_id)
     memories = await get("memories", MemoryPage, limit=1_000)
     graph = await get("graph", GraphAnswer)
-    pending = await get("pending", PendingFacts)
     context, took_ms = await post("context", ProjectContext, {"query": of.query, "conversation_id": of.conversation_id})
     said = next((each.text for each in context.retrieval_results), "")
     answers = [ProjectAnswer(query=of.query, said=said, milliseconds=took_ms)]
@@ -164,9 +162,7 @@ async def _project(of: ProjectQuestions, client: httpx.AsyncClient) -> ProjectRe
         chunks=len(talk.chunks),
         memories=dict(Counter(each.type.value for each in memories.memories).most_common()),
         superseded=sum(edge.type == SUPERSEDES for edge in graph.edges),
-        pending=len(pending.pending),
         key_moments=[each.title for each in arc.key_moments],
-        context_tokens=context.total_tokens,
         answers=answers,
     )
 

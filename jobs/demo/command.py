@@ -47,15 +47,13 @@ def demo(
     that, or if memory does not answer what it should.
     """
     from jobs.demo.run import run
-    from jobs.demo.stage import Stage
+    from jobs.demo.stage import Stage, new_folder
 
     if clean:
         _clean(data_dir, Printer(output))
         return
     if output is OutputFormat.CSV:
         raise ConfigurationError("the demo prints a table or json: choose one of them for --output")
-    from jobs.demo.stage import new_folder
-
     folder = (data_dir or new_folder()).resolve()
     stage = Stage(output, view=view)
     try:

@@ -87,8 +87,6 @@ class Recalled(Struct, frozen=True, kw_only=True):
     """The turn that answers best …"""
     because: dict[str, float] = {}
     """… and what put it on top: the largest terms of its score, by signal."""
-    injection: str = ""
-    """Facts and episodes as text for a prompt (user memory, stage 3)."""
     milliseconds: float = 0.0
     problems: list[str] = []
 
@@ -122,11 +120,8 @@ class ProjectRecalled(Struct, frozen=True, kw_only=True):
     """Type → how many."""
     superseded: int = 0
     """Relationships by which a memory replaced another."""
-    pending: int = 0
     key_moments: list[str] = []
     """Titles, in order of time."""
-    context_tokens: int = 0
-    """Of the context that was built for the question."""
     answers: list[ProjectAnswer] = []
     problems: list[str] = []
 

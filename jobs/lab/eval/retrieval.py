@@ -9,7 +9,6 @@ a set is one to learn from they are learned here from its other conversations, e
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
 from statistics import mean
-from time import perf_counter
 from typing import TypeVar
 
 import numpy as np
@@ -55,7 +54,6 @@ class AskedQuestion(Struct, frozen=True):
         values: Signals of the candidates, `(n_turns, n_signals)`.
         answers: Which candidates answer it, `(n_turns,)`.
         words: Turns by BM25 alone; likewise by the formula.
-        query_ms: Of the search for turns as the API has it.
     """
 
     question: LabelledQuestion
@@ -64,7 +62,6 @@ class AskedQuestion(Struct, frozen=True):
     answers: Bools
     words: list[Place]
     formula: list[Place]
-    query_ms: float
 
 
 async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy, progress: Progress) -> Figures:
@@ -92,7 +89,6 @@ async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy,
         "unknown_evidence": sets[0].unknown_evidence,
         "sets": _compared(asked, rank),
         "turns": recalls(first, rank),
-        "query_ms": query_times(first),
     }
     if learnt:
         figures["ablation"] = _ablation(asked, learnt, embedder)
@@ -119,9 +115,7 @@ async def ask_all(dialogues: Dialogues, embedder: Embedder, policy: Policy, prog
 
 
 async def _asked(search: HybridSearch, rule: Ranker, question: LabelledQuestion) -> AskedQuestion:
-    text, scope, most, began_s = question.text, Scope(user_id=question.user_id), max(DEPTHS), perf_counter()
-    await search.turns(text, scope, most)
-    query_ms = (perf_counter() - began_s) * 1_000
+    text, scope, most = question.text, Scope(user_id=question.user_id), max(DEPTHS)
     found = await search.candidates(text, scope, most)
     # More than are looked at, so that it is not the store's chance which of equal ones are.
     by_words = await search.keys(TURNS.name, text, scope.turns(), _EQUAL * most, by=Ranking.KEYWORD)
@@ -132,7 +126,6 @@ async def _asked(search: HybridSearch, rule: Ranker, question: LabelledQuestion)
         np.array([_place(each.place) in question.evidence for each in found.turns], dtype=np.bool_),
         [_place(turn_of_key(key)) for key, _ in sorted(by_words, key=lambda each: (-each[1], each[0]))][:most],
         [_place(found.turns[each.row].place) for each in rule.rank(text, found.turns, most)],
-        query_ms,
     )
 
 
@@ -240,12 +233,6 @@ def recall(found: Sequence[_Thing], wanted: frozenset[_Thing], depth: int) -> fl
     0.3333333333333333
     """
     return len(wanted.intersection(found[:depth])) / len(wanted)
-
-
-def query_times(asked: Sequence[AskedQuestion]) -> dict[str, float]:
-    """Percentiles of the search for turns, milliseconds."""
-    times_ms = [each.query_ms for each in asked]
-    return {f"p{part}": round(float(np.percentile(times_ms, part)), 3) for part in (50, 95, 99)}
 
 
 def recalls(asked: Sequence[AskedQuestion], rank: Rank) -> dict[str, Recalls]:

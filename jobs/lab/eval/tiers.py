@@ -6,7 +6,7 @@ those to the user's other episodes and to other users': that is what an embedder
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -31,14 +31,12 @@ _ODD = "5"
 _Output = TypeVar("_Output", bound=UserOutput)
 
 
-class _User(NamedTuple):
-    """Everything that the fold emits of one user."""
+_Outputs = list[UserOutput]
 
-    outputs: list[UserOutput]
 
-    def of(self, kind: type[_Output]) -> list[_Output]:
-        """Outputs of one type, in order."""
-        return [output for output in self.outputs if isinstance(output, kind)]
+def _of(outputs: _Outputs, kind: type[_Output]) -> list[_Output]:
+    """Outputs of one type, in order."""
+    return [output for output in outputs if isinstance(output, kind)]
 
 
 def measure(dialogues: Dialogues, embedder: Embedder, policy: Policy, progress: Progress) -> Figures:
@@ -52,11 +50,11 @@ def measure(dialogues: Dialogues, embedder: Embedder, policy: Policy, progress: 
     of_user: dict[str, list[Turn]] = {}
     for turn in sorted(dialogues.turns, key=lambda turn: turn.timestamp):
         of_user.setdefault(turn.user_id, []).append(turn)
-    users: dict[str, _User] = {}
+    users: dict[str, _Outputs] = {}
     vectors: dict[str, NDArray[np.float32]] = {}
     for number, (user_id, turns) in enumerate(of_user.items(), 1):
-        user = users[user_id] = _User([*folded_user(map(_said, turns), policy)])
-        if texts := [[turn.content for turn in asked.turns] for asked in user.of(EpisodeRequested)]:
+        user = users[user_id] = [*folded_user(map(_said, turns), policy)]
+        if texts := [[turn.content for turn in asked.turns] for asked in _of(user, EpisodeRequested)]:
             vectors[user_id] = episode_vectors(embedder, texts)
         progress(number, len(of_user))
     asked = [each for each in dialogues.questions if each.user_id in vectors and _ODD not in each.groups]
@@ -70,7 +68,7 @@ def _said(turn: Turn) -> Turn:
 
 def _report(
     asked: Sequence[LabelledQuestion],
-    users: dict[str, _User],
+    users: dict[str, _Outputs],
     vectors: dict[str, NDArray[np.float32]],
     embedder: Embedder,
 ) -> Figures:
@@ -81,7 +79,7 @@ def _report(
         foreign += [1.0 - other @ row for user_id, other in vectors.items() if user_id != question.user_id]
         places: list[set[Place]] = [
             {(run.session_id, number) for run in each.turns for number in run.turns}
-            for each in users[question.user_id].of(EpisodeCompressed)
+            for each in _of(users[question.user_id], EpisodeCompressed)
         ]
         holds = np.array([bool(question.evidence & each) for each in places])
         others.append(distances[~holds])
@@ -107,9 +105,9 @@ def _mean(values: NDArray[np.generic]) -> float:
     return round(float(values.mean()), 4) if values.size else 0.0
 
 
-def _kept(users: Sequence[_User]) -> Figures:
-    episodes = [each for user in users for each in user.of(EpisodeCompressed)]
-    stats = [user.of(UserMemoryChanged) for user in users]
+def _kept(users: Sequence[_Outputs]) -> Figures:
+    episodes = [each for user in users for each in _of(user, EpisodeCompressed)]
+    stats = [_of(user, UserMemoryChanged) for user in users]
     turns, facts, kept = (sum(getattr(of[-1], name) for of in stats) for name in ("turn_count", "facts", "episodes"))
     at_hand = (sum(len(run.turns) for run in each.short_term) for of in stats for each in of)
     return {

@@ -206,7 +206,6 @@ def statements(
     extraction`. No message is printed.
     """
     import numpy as np
-    from msgspec.structs import asdict
 
     from jobs.lab.train.statements import embedded_once, read_written, train
     from jobs.lab.train.statements import measure as measured
@@ -225,7 +224,7 @@ def statements(
         promote_from = Policy().projects.long_term.promote_from
         figures = list(measured(written, vectors, embed, promote_from)) if measure else []
     if figures:
-        Printer(output).rows("read", [asdict(each) for each in figures])
+        Printer(output).rows("read", figures)
     Printer(output).record({"file": str(to), "bytes": to.stat().st_size, "messages": len(written)})
 
 

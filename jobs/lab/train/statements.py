@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval import scores
 from jobs.lab.eval.extraction import LabelledSentence, LabelledStatement, judge, read_sentences
 from jobs.lab.train.turns import int8_of
@@ -70,18 +70,6 @@ class WrittenMessage(NamedTuple):
         """As the evaluation sees it."""
         expected = [LabelledStatement(MemoryType(self.states))] if self.states else []
         return LabelledSentence("", "test", self.because or "plain", Role.USER, self.text, expected)
-
-
-class ReaderScores(Struct, frozen=True):
-    """Figures of a way of reading on some messages; `left_alone`: of those that state nothing."""
-
-    messages: str
-    reader: str
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    left_alone: float | None
-    labelled: int
 
 
 def read_written(file: Path | None = None) -> list[WrittenMessage]:
@@ -152,7 +140,7 @@ def rules_then(read: Read) -> Callable[[LabelledSentence], list[ExtractedStateme
 
 def measure(
     written: Sequence[WrittenMessage], vectors: Vectors, embed: Embed, promote_from: float
-) -> Iterator[ReaderScores]:
+) -> Iterator[Figures]:
     """Figures on manners left out, then on each split of the labelled set, three ways of reading each."""
 
     def ways(rows: NDArray[np.bool_]) -> dict[str, Read]:
@@ -175,9 +163,9 @@ def measure(
             yield _scores(split, name, [judge(each, rules_then(read)(each), promote_from) for each in chosen])
 
 
-def _scores(messages: str, reader: str, judged: Sequence[scores.Judged]) -> ReaderScores:
-    figures, left_alone = scores.figures(judged), scores.share_clean(judged)
-    precision, recall, f1, clean = (
-        None if each is None else round(each, 3) for each in (figures.precision, figures.recall, figures.f1, left_alone)
-    )
-    return ReaderScores(messages, reader, precision, recall, f1, clean, figures.gold)
+def _scores(messages: str, reader: str, judged: Sequence[scores.Judged]) -> Figures:
+    """Figures of a way of reading on some messages; `left_alone`: of those that state nothing."""
+    of, left_alone = scores.figures(judged), scores.share_clean(judged)
+    ratios = {"precision": of.precision, "recall": of.recall, "f1": of.f1, "left_alone": left_alone}
+    shown = {name: None if each is None else round(each, 3) for name, each in ratios.items()}
+    return {"messages": messages, "reader": reader, **shown, "labelled": of.gold}

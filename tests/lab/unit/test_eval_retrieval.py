@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jobs.lab.eval.dialogues import LabelledQuestion, Place, in_bursts, own_questions, read_questions
-from jobs.lab.eval.retrieval import AskedQuestion, measure, query_times, recalls
+from jobs.lab.eval.retrieval import AskedQuestion, measure, recalls
 from jobs.lab.train import ranker as training
 from models.errors import ConfigurationError
 from models.policy import Policy
@@ -52,7 +52,7 @@ def answer(category: str, turns: list[int], wanted: set[int]) -> AskedQuestion:
     groups = ("1-4", category) if category != "5" else ("1-5", category)
     question = LabelledQuestion("u", "?", groups, frozenset((f"s{n // 10}", n) for n in wanted))
     nothing = TurnCandidates([], [])
-    return AskedQuestion(question, nothing, np.zeros((0, 0)), np.zeros(0, np.bool_), places, [], float(len(turns)))
+    return AskedQuestion(question, nothing, np.zeros((0, 0)), np.zeros(0, np.bool_), places, [])
 
 
 def by_words(asked: AskedQuestion) -> list[Place]:
@@ -185,15 +185,13 @@ ANSWERS = [answer("4", [1, 2, 3], {2}), answer("1", [9, 8, 7, 6, 5, 44, 4], {4, 
 
 
 def test_recall_is_the_mean_over_questions() -> None:
-    """By depth and group; times are percentiles."""
+    """By depth and group."""
     found = recalls(ANSWERS, by_words)
 
     assert found["1-4"] == {"formula": 0.0, "recall@5": 0.75, "recall@10": 1.0, "recall@20": 1.0}
     assert found["1"]["recall@5"] == 0.5
     assert found["5"]["recall@20"] == 0.0
     assert list(found) == ["1-4", "1-5", "1", "4", "5"]
-
-    assert query_times(ANSWERS) == {"p50": 3.0, "p95": 6.6, "p99": 6.92}
 
 
 async def test_what_was_said_is_found_by_its_words(tmp_path: Path) -> None:

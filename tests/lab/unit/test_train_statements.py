@@ -59,10 +59,10 @@ def test_each_way_of_reading_is_measured_on_manners_left_out() -> None:
     """With the bag of words beside, on the same messages; rules first, so that a reader never finds less."""
     written = [each for each in read_written() if each.manner in {"engineer", "family"}]
     figures = list(measure(written, embed([each.said for each in written]), embedded_once(embed), 0.7))
-    left_out = {each.reader: each for each in figures if each.messages == "manners left out"}
+    left_out = {each["reader"]: each for each in figures if each["messages"] == "manners left out"}
     states = sum(bool(each.states) for each in written)
 
     assert ["rules", "rules, bag of words", "rules, second reader"] == list(left_out)
-    assert {states} == {each.labelled for each in left_out.values()}
-    assert all((each.recall or 0) >= (left_out["rules"].recall or 0) > 0 for each in left_out.values())
-    assert {"manners left out", "test", "rare", "foreign"} == {each.messages for each in figures}
+    assert {states} == {each["labelled"] for each in left_out.values()}
+    assert all(each["recall"] >= left_out["rules"]["recall"] > 0 for each in left_out.values())
+    assert {"manners left out", "test", "rare", "foreign"} == {each["messages"] for each in figures}
