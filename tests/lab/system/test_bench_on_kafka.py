@@ -88,7 +88,6 @@ async def test_every_curve_is_measured(kafka: str, tmp_path: Path, capsys: pytes
     assert [(each["workers"], each["turns_per_s"] > 0) for each in report["workers"]] == [(2, True)]
     assert [each["turn"] for each in report["session_length"]] == list(POSITIONS)
     assert [each["sessions"] for each in report["sessions"]] == [200]
-    assert report["notes"] == []
     assert [picture.file.removesuffix(".svg") for picture in result.pictures] == [
         "scale-length",
         "scale-sessions",
