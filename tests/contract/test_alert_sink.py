@@ -256,6 +256,7 @@ async def test_webhook_is_signed(receiver: Receiver) -> None:
     assert request.headers["webhook-timestamp"] == str(int(NOW.timestamp()))
     assert request.headers["webhook-signature"] == f"v1,{signature}"
     assert json.loads(request.body)["type"] == "turntide.alert_changed.v1"
+    assert msgspec.convert(json.loads(request.body)["data"], AlertChanged) == alert(1)
     assert "trace_id" not in json.loads(request.body)
 
 

@@ -108,18 +108,6 @@ def test_a_whole_archive_has_no_damage(writer: LakeWriter, tmp_path: Path) -> No
     assert (merged, counted, found) == (0, [(0, 0)], ([], [], []))
 
 
-def test_many_damaged_files_are_counted(writer: LakeWriter) -> None:
-    """A message has the first few, and the number of all."""
-    for n in range(6, 11):
-        writer.land(buffer_of([turn(n)], first=n, expected=n), now=NOW)
-    shutil.rmtree(Path(writer.paths.data) / "raw" / "turns")
-
-    said = render_damage(damaged(writer.con))
-
-    assert said.startswith("7 files are damaged, in raw.turns of ")
-    assert "and 4 more (`turntide archive verify` names them)" in said
-
-
 def test_what_was_replaced_meanwhile_is_no_damage(writer: LakeWriter) -> None:
     """Replaced files wait for their deletion, and are gone one day."""
     for n in range(6, 6 + FILES_TO_MERGE):

@@ -10,9 +10,8 @@ from unittest.mock import patch
 import pytest
 
 from streams.archive import maintenance
-from streams.archive.catalog import LAKE
 from streams.archive.maintenance import FILES_TO_MERGE, CutShort, maintain
-from streams.archive.schema import OFFSETS, RAW
+from streams.archive.schema import OFFSETS
 from streams.archive.verify import status, verify
 from streams.archive.writer import LANDING_LEVEL, LakeWriter
 from tests.support.lake_records import NOW, PREFIX, buffer_of, copied, land, paths, turn
@@ -78,14 +77,6 @@ def held(writer: LakeWriter) -> dict[str, int]:
     """Bytes that DuckDB holds, by purpose."""
     rows = writer.con.execute("SELECT tag, memory_usage_bytes FROM duckdb_memory() WHERE memory_usage_bytes > 0")
     return dict(rows.fetchall())
-
-
-def test_merging_keeps_no_pages_of_files(landed: LakeWriter) -> None:
-    """They are read once and replaced; DuckDB would hold them up to 80 % of the machine's memory."""
-    merged = landed.con.execute(f"CALL ducklake_merge_adjacent_files('{LAKE}', 'turns', schema => '{RAW}')").fetchall()
-
-    assert len(merged) == 1
-    assert "EXTERNAL_FILE_CACHE" not in held(landed)
 
 
 def test_memory_does_not_grow_with_landings(writer: LakeWriter) -> None:

@@ -8,13 +8,12 @@ from msgspec.structs import replace
 
 from models import events
 from models.entities import carried_by
-from models.events import FeedbackGiven, TopicAdjusted, TopicChanged, TopicRestored, TopicSummarised
-from models.events.topics import COMMANDS, CONVERSATION_TOPICS, MEMORY_EVENTS, PROJECTS, TURNS, Topic
+from models.events import TopicChanged
+from models.events.topics import COMMANDS, CONVERSATION_TOPICS, MEMORY_EVENTS, PROJECTS, Topic
 from models.wire.codec import encode
 from streams.archive.erasing import erase
-from streams.archive.inputs import archived_inputs
 from streams.archive.writer import LakeWriter
-from tests.support.lake_records import NOW, PREFIX, buffer_of, example, land_all, lineage, topic, turn
+from tests.support.lake_records import NOW, buffer_of, example, land_all, lineage, topic, turn
 from tests.unit import test_erasure_projects as said
 from tests.unit.test_lake_erasing import SUBJECTS, of_another, rows_of, ruled
 
@@ -64,16 +63,6 @@ def test_what_is_there_now(writer: LakeWriter) -> None:
 
     assert ask(writer, "SELECT slot, content FROM project_memories") == [(2, "Green, after all.")]
     assert ask(writer, "SELECT id FROM project_changes ORDER BY id") == [("1",), ("2",), ("3",), ("4",)]
-
-
-def test_how_memories_are_related(writer: LakeWriter) -> None:
-    """An edge in each row, with the memory that it goes out from."""
-    edge = ITEM.memory.relationships[0]
-    keep(writer, ITEM)
-
-    assert ask(writer, "SELECT source_id, target_id, type, strength FROM project_relationships") == [
-        (ITEM.item_id, edge.target_id, edge.type, edge.strength)
-    ]
 
 
 def test_what_was_known_when(writer: LakeWriter) -> None:
@@ -183,15 +172,6 @@ def keep_topics(writer: LakeWriter, *changes: TopicChanged) -> None:
     writer.land(buffer_of(changes, topic=CONVERSATION_TOPICS), now=NOW)
 
 
-def test_compactions_have_their_lineage(writer: LakeWriter) -> None:
-    """One row each, with what went in and what it cost."""
-    keep_topics(writer, topic("e1"), topic("e2", cause="compacted", packed_turns=[0, 1], compaction=lineage(0, 1)))
-
-    assert ask(writer, "SELECT id, topic_id, turns, bytes_after, ratio, loss, codec FROM topic_compactions") == [
-        ("e2", "t-1", [0, 1], 300, 0.3, 0.25, "gzip")
-    ]
-
-
 def test_the_last_naming_of_a_turn_wins(writer: LakeWriter) -> None:
     """Turns of a topic that merged into another are of that one, those released earlier stay where they were named."""
     keep_topics(
@@ -218,13 +198,3 @@ def test_turns_that_no_event_names_are_of_the_active_topic(writer: LakeWriter) -
 
     named = dict(ask(writer, "SELECT turn, topic_id FROM topic_turns"))
     assert {0: "t-1", 1: "t-1", 2: "t-2", 3: "t-2", 4: "t-2"} == named
-
-
-def test_controls_of_topics_come_back_from_the_archive(writer: LakeWriter) -> None:
-    """A replay of the archive folds what the log had, restored messages and times among it."""
-    sent = [example(kind) for kind in (TopicAdjusted, FeedbackGiven, TopicSummarised, TopicRestored)]
-    writer.land(buffer_of(sent), now=NOW)
-
-    found = [record.value for record in archived_inputs(writer.con, TURNS.full_name(PREFIX))]
-
-    assert found == [encode(event) for event in sent]

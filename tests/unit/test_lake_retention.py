@@ -124,18 +124,6 @@ def test_rows_that_go_are_not_emptied_first(place: LakePaths) -> None:
     assert ([], [(4,)]) == (applied(place, policy), asked(place, "SELECT count(*) FROM raw.retained"))
 
 
-def test_what_is_landed_later_is_young(place: LakePaths) -> None:
-    """Age is that of receipt."""
-    applied(place, RetentionPolicy(identified_days=15))
-    with closing(LakeWriter(place)) as writer:
-        put(writer, TURNS, [turn(9, content="new")], LATER, first=5)
-
-    assert ([], [(3,)]) == (
-        applied(place, RetentionPolicy(identified_days=15)),
-        asked(place, "SELECT count(*) FROM turns"),
-    )
-
-
 def test_today_is_of_utc(place: LakePaths) -> None:
     """A day is over when it is over in UTC."""
     with reading(place) as con:

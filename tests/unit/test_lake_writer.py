@@ -25,7 +25,6 @@ from streams.archive.maintenance import maintain
 from streams.archive.retention import retain
 from streams.archive.schema import RAW
 from streams.archive.verify import verify
-from streams.archive.views.definitions import VIEW_NAMES
 from streams.archive.writer import LakeWriter
 from tests.support.lake_records import NOW, PREFIX, alert, app_window, buffer_of, copied, paths, profile, segment, turn
 
@@ -99,16 +98,6 @@ def test_app_window_is_the_sum_of_its_partitions(writer: LakeWriter) -> None:
         assert settled or deduplicate(writer) == 1
 
 
-def test_nul_hides_no_row(writer: LakeWriter) -> None:
-    """With U+0000 in the first file DuckLake would answer 0 to both."""
-    writer.land(buffer_of([turn(0, content="a\x00b")]), now=NOW)
-    writer.land(buffer_of([turn(1, content="mmm")], first=1, expected=1), now=NOW)
-
-    assert ask(writer, "SELECT count(*) FROM turns WHERE content LIKE 'a%'") == [(1,)]
-    assert ask(writer, "SELECT count(*) FROM turns WHERE content < 'b'") == [(1,)]
-    assert ask(writer, "SELECT content_exact FROM turns WHERE turn = 0") == [(b"a\x00b",)]
-
-
 def test_turns_have_the_days_that_they_tell_of(writer: LakeWriter) -> None:
     """Seen from when they were said; of one that names no day none."""
     texts = ("We met yesterday.", "In May 2023 it rained.", "So what?")
@@ -117,22 +106,6 @@ def test_turns_have_the_days_that_they_tell_of(writer: LakeWriter) -> None:
 
     assert [each[0] for each in told][::2] == [1, None]
     assert told[1][1:] == (date(2023, 5, 1), date(2023, 5, 31))
-
-
-@pytest.mark.usefixtures("archives_made_anew")
-def test_views_exist_for_any_duckdb_client(writer: LakeWriter) -> None:
-    """Attached under another name, without our reader."""
-    writer.land(buffer_of([turn(0)]), now=NOW)
-    con = open_reader(writer.paths)
-    con.execute("USE memory")
-    con.execute("DETACH lake")
-    con.execute(f"ATTACH 'ducklake:sqlite:{writer.paths.catalog}' AS mine (READ_ONLY)")
-
-    counts = {view: con.execute(f"SELECT count(*) FROM mine.{view}").fetchall() for view in VIEW_NAMES}
-    con.close()
-
-    assert [(1,)] == counts["turns"] == counts["sessions"]
-    assert counts["alerts"] == [(0,)]
 
 
 def test_foreign_file_is_refused(tmp_path: Path) -> None:

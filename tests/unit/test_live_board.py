@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.errors import AmbiguousApp
 from models.events import AlertStatus, Contribution, Mode, SessionName, Severity, SignalShare
 from models.events.erase import EraseRequested, EraseScope
 from models.policy import NotifyPolicy
@@ -153,44 +152,6 @@ def test_an_alert_that_was_erased_is_no_more(first: str) -> None:
     assert (board.alert("x"), board.alerts(S)) == (None, [])
     assert (row is None) == (first == "session")
     assert row is None or row.alert is None
-
-
-def test_one_session_id_in_two_apps_is_two_sessions() -> None:
-    """Ids are the producers': rows, alerts, segments, ends and labels of one never touch the other's, nor are told."""
-    board = LiveBoard()
-    for app in ("a", "b"):
-        board.take_profile(profile("1", app=app), 1)
-        board.take_alert(alert("1", f"alert-{app}", app=app), 2)
-        board.take_segment(segment("1", app=app), 3)
-    first = {app: board.since(0, app.__eq__, MOST) for app in "ab"}
-    board.take_label("alert-a", escalating=True)
-    board.erase_session(SessionName("a", "1"), 5)
-    then = {app: board.since(first[app].upto, app.__eq__, MOST) for app in "ab"}
-    left = SessionName("b", "1")
-
-    assert [[(each.app_id, each.alert and each.alert.alert_id) for each in first[app].sessions] for app in "ab"] == [
-        [("a", "alert-a")],
-        [("b", "alert-b")],
-    ]
-    assert then["a"].gone == [SessionName("a", "1")]
-    assert (then["b"].sessions, then["b"].gone, then["b"].alerts) == ([], [], [])
-    assert board.row(left) is not None
-    assert ([each.event.app_id for each in board.alerts(left)], len(board.segments(left))) == (["b"], 1)
-
-
-def test_which_session_is_meant_where_no_app_is_named() -> None:
-    """The only one that may be read, or the default app's; of several others none."""
-    board = LiveBoard()
-    for app, sessions in {"a": "13", "b": "123", "c": "4", "default": "3"}.items():
-        for session in sessions:
-            board.take_profile(profile(session, app=app), 1)
-
-    assert board.named("1", lambda app: app == "a") == SessionName("a", "1")
-    assert board.named("2", everything) == SessionName("b", "2")
-    assert board.named("3", everything) == SessionName("default", "3")
-    assert board.named("4", lambda app: app == "a") is None
-    with pytest.raises(AmbiguousApp, match="name the app_id"):
-        board.named("1", everything)
 
 
 class Reader:

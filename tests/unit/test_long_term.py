@@ -9,7 +9,6 @@ from models.events.ids import sortable_id
 from models.events.project_items import MemorySource, MemoryType
 from models.policy.project import LongTermPolicy
 from models.project.kept_memories import New
-from models.project.shards import shard_of
 from tests.support.long_term_memories import DAY, KEY, Project
 from tests.support.session_driver import NOON
 
@@ -209,44 +208,6 @@ def test_what_cannot_be_remembered_is_refused(changes: dict[str, object], outcom
     assert (outcome, ("", outcome)) == (refused[0], project.long_term().add(new))
     assert refused[1]
     assert 0 == project.memories.count
-
-
-def test_an_imported_relationship_waits_for_its_end() -> None:
-    """It is made once the other memory is there, and never dangles before."""
-    project, copy = Project(), Project()
-    one, other = project.say("Use Go.", 0), project.say("Use gRPC.", 1)
-    project.relate(one, other, "depends_on", 0.5)
-    copy.long_term().put_back(project.memory(one))
-
-    assert [] == copy.memory(one).relationships
-
-    copy.long_term().put_back(project.memory(other))
-
-    assert project.memory(one) == copy.memory(one)
-    assert {("Use Go.", "depends_on", "Use gRPC.")} == copy.edges()
-
-
-def test_what_begins_earlier_takes_no_room() -> None:
-    """Nothing new is made, so nothing goes."""
-    project = Project(LongTermPolicy(most=10))
-    ids = [project.say(f"Fact {n}.", 10 + n, memory_type=FACT) for n in range(10)]
-    project.told.clear()
-
-    assert ids[5] == project.say("Fact 5.", 1, memory_type=FACT)
-    assert (10, [(ids[5], "said_again")]) == (project.memories.count, project.told)
-
-
-def test_room_is_made_where_the_new_one_lies() -> None:
-    """As the state spreads memories by the suffixes of their ids."""
-    project = Project(LongTermPolicy(most=10))
-    for n in range(10):
-        project.say(f"Fact {n}.", n, memory_type=FACT)
-    asked: list[int] = []
-    shard_ids = project.memories.shard_ids
-    project.memories.shard_ids = lambda shard: asked.append(shard) or shard_ids(shard)  # type: ignore[func-returns-value,method-assign]
-    new = project.say("Fact k.", 11, memory_type=FACT)
-
-    assert shard_of(new.rpartition("-")[2]) == asked[0]
 
 
 def test_what_is_cut_in_two_takes_room_too() -> None:

@@ -1,7 +1,6 @@
 """Personal data goes from words, everything else stays; and it comes back neither in the archive nor in the index."""
 
 import asyncio
-import base64
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,13 @@ from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 
 from models.errors import InvalidRecord
-from models.events import DeadLetter, FactChanged, SegmentCompacted, Turn, VectorsErasureDue
-from models.events.topics import COMPACTIONS, DEAD_LETTERS, ERASURES, FACTS, PROFILES, TURNS, Topic
+from models.events import FactChanged, SegmentCompacted, Turn, VectorsErasureDue
+from models.events.topics import COMPACTIONS, ERASURES, FACTS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy, Policy
 from models.policy.archive import MaskingPolicy
 from models.policy.digest import policy_digest
 from models.wire.codec import decode_input, encode
 from streams.archive.buffer import Move
-from streams.archive.landed import land_all, without_bytes
 from streams.masking.found import Masker
 from streams.masking.records import RecordMasker
 from streams.roles import archive
@@ -156,28 +154,6 @@ def test_a_field_that_cannot_be_read_hides_nothing(added: bytes) -> None:
     assert isinstance(turn, Turn)
     assert turn.content == MASKED
     assert [] == [secret for secret in SECRETS if secret.encode() in masked]
-
-
-def test_the_archive_lands_no_secret() -> None:
-    """Turns with U+0000 and added fields, facts, refused and undecodable records."""
-    masker, intake = RecordMasker(EVERYWHERE, personal=True), IntakePolicy()
-    turn = encode(said(1, f"\x00{PII}", app="a", user="u", session="s"))[:-1] + b',"added":"ann@example.org"}'
-    letter = msgspec.structs.replace(example(DeadLetter), value=PII.encode())
-    fact = msgspec.structs.replace(example(FactChanged), value=PII)
-    landed = []
-    for topic, value in (
-        (TURNS, turn),
-        (DEAD_LETTERS, encode(letter)),
-        (FACTS, encode(fact)),
-        (PROFILES, b"{@" + PII.encode()),
-    ):
-        landing = land_all(topic, topic.name, masker.records(topic, [record(topic, value)]), intake)
-        landed += [*landing.rows.values(), *map(without_bytes, landing.skipped)]
-    bytes_kept = repr(landed)
-
-    assert "[email]" in bytes_kept
-    assert [] == [secret for secret in SECRETS if secret in bytes_kept]
-    assert base64.b64encode(PII.encode()).decode()[:20] not in bytes_kept
 
 
 def test_whom_an_erasure_names_stays_readable() -> None:

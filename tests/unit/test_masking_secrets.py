@@ -25,7 +25,9 @@ from tests.support.lake_records import example
 from tests.support.projects_indexed import changed as project_changed
 from tests.support.projects_indexed import remembered
 from tests.unit.test_index_role import Noting, Quiet
-from tests.unit.test_masking import record
+from tests.unit.test_masking import MASKED as PII_MASKED
+from tests.unit.test_masking import PII, record
+from tests.unit.test_masking import SECRETS as PERSONAL
 
 _LETTERS = {"w": "aB3dE6gH9jK2", "A": "A1B2C3D4", "x": "0a1b2c3d", "d": "1234567890"}
 KEPT = Policy(masking=MaskingPolicy(secrets=False))
@@ -128,20 +130,33 @@ def test_the_archive_lands_no_secret() -> None:
     assert [secret for secret in (KEY, TOKEN, PASSWORD) if secret in kept] == []
 
 
-@pytest.mark.parametrize("secrets", [True, False])
-async def test_the_index_holds_no_secret(tmp_path: Path, secrets: bool) -> None:
-    """Nor of what an earlier release wrote to the other topics."""
+@pytest.mark.parametrize(
+    ("policy", "text", "hidden", "masked"),
+    [
+        (MaskingPolicy(secrets=True), SAID, (KEY, TOKEN, PASSWORD), MASKED),
+        (MaskingPolicy(at_index=True), PII, PERSONAL, PII_MASKED),
+    ],
+    ids=["secrets", "personal data"],
+)
+@pytest.mark.parametrize("asked_for", [True, False])
+async def test_the_index_holds_what_is_masked_only_where_the_policy_asks_for_it(
+    tmp_path: Path, policy: MaskingPolicy, text: str, hidden: tuple[str, ...], masked: str, *, asked_for: bool
+) -> None:
+    """Turns, memories of apps, items of projects, also of what an earlier release wrote: in payloads and by words."""
     store = Noting()
-    role = Quiet(store, tmp_path, Policy(masking=MaskingPolicy(secrets=secrets)))
-    turn = said(1, SAID, app="a", user="u", session="s")
-    await role.take(turn, memory(1, SAID), project_changed(remembered(1, SAID)))
+    wanted = policy if asked_for else MaskingPolicy(secrets=False)
+    role = Quiet(store, tmp_path, Policy(masking=wanted))
+    turn = said(1, text, app="a", user="u", session="s")
+    await role.take(turn, memory(1, text), project_changed(remembered(1, text)))
+    collections = (await store._client.get_collections()).collections
     held = ""
-    for each in (await store._client.get_collections()).collections:
-        points, _ = await store._client.scroll(each.name, limit=100, with_payload=True)
-        held += "".join(str(point.payload) for point in points)
+    for each in collections:
+        points, _ = await store._client.scroll(each.name, limit=100, with_payload=True, with_vectors=True)
+        held += "".join(f"{point.payload}{point.vector}" for point in points)
     await store.close()
 
-    assert [each in held for each in (KEY, TOKEN, PASSWORD, MASKED)] == [not secrets] * 3 + [secrets]
+    assert len(collections) >= 3
+    assert [each in held for each in (*hidden, masked)] == [not asked_for] * len(hidden) + [asked_for]
 
 
 def test_secrets_count_for_the_digest_only_where_they_are_kept() -> None:

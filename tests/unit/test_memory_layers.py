@@ -86,16 +86,6 @@ def test_quantised_cosine_is_close() -> None:
     assert np.allclose(exact, ring.cosines(unit(*vectors[-1])), atol=0.01)
 
 
-@pytest.mark.parametrize("dim", [1, 3, 63, 64, 65, 384])
-def test_any_dimension(dim: int) -> None:
-    """A vector of any length of at least one is near itself."""
-    vector = unit(*np.linspace(0.1, 1.0, dim))
-    ring = VectorRing(Parts({}), 4)
-    ring.remember(0, 0, vector)
-
-    assert [pytest.approx(1.0, abs=1e-6)] == ring.cosines(vector)
-
-
 def test_vector_ring_survives_storage() -> None:
     """Read from its parts it is the same ring: same cosines bit for bit, same marks, 73 bytes each."""
     parts = Parts({})

@@ -9,7 +9,6 @@ from models.events import (
     CommandEvent,
     MemoriesAccessed,
     MemoryType,
-    OutputEvent,
     Position,
     ProjectItemChanged,
     ProjectMemoryAdded,
@@ -139,18 +138,3 @@ def test_accesses_of_more_than_a_write_takes_are_all_counted() -> None:
     assert [1] * 900 == counted
     assert 2 < len(written)
     assert max(written) < STATE_WRITE_BYTES / 2
-
-
-def test_the_index_follows_the_projects_of_a_partition() -> None:
-    """Which there are and for which a consolidation is due; the same after a recovery."""
-    entities: Entities = {}
-    fold = MemoryPartitionFold(entities, Policy())
-    outputs: list[OutputEvent] = keep(entities, fold, commands(*(remembered("A fact.", app) for app in ("a", "b"))))
-    again = MemoryPartitionFold(entities, Policy()).progress["project"]
-    due = NOON + timedelta(days=1)
-
-    assert outputs
-    assert {"projects": 2, "project_memories": 2} == fold.progress["project"].totals == again.totals
-    assert [] == again.due(due - timedelta(seconds=1))
-    assert ["a", "b"] == [project.app_id for project in again.due(due)]
-    assert fold.progress["project"].due(due) == again.due(due)

@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import polars as pl
-import pytest
 
 from jobs.analyse.mining.campaigns import JOB, campaigns_of, refine
 from jobs.analyse.mining.likeness import Labels, groups_of, kept_vectors, signatures, unit_vectors
@@ -52,15 +51,6 @@ def said(texts: Iterable[str], *, users: int = 100, first: int = 0) -> pl.DataFr
 def probes(frame: pl.DataFrame) -> pl.DataFrame:
     """As they are kept."""
     return refine({"probes": frame, "counts": pl.DataFrame()}, POLICY)["probes"]
-
-
-def test_vectors_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts are embedded a block at a time, so that memory does not grow with what tokens take."""
-    whole = kept_vectors(ORDINARY[:5])
-    monkeypatch.setattr("jobs.analyse.mining.likeness.BLOCK_ROWS", 2)
-
-    assert kept_vectors(ORDINARY[:5]).equals(whole)
-    assert len(whole.unique()) == 5
 
 
 def copies(count: int) -> list[str]:

@@ -12,8 +12,6 @@ from scipy import stats
 from jobs.analyse.mining import drift
 from jobs.analyse.mining.job import ALL_APPS, Period
 from jobs.analyse.mining.results import JobResult
-from jobs.analyse.mining.run import run
-from jobs.analyse.mining.source import MiningSource
 from jobs.analyse.mining.wording import MEASURES, evidence
 from models.policy.archive import ArchivePolicy, DriftMining
 from streams.archive.catalog import LakePaths, reading
@@ -40,17 +38,6 @@ def sessions(before: int, now: int, *, shift: float = 0.0, users: int = 50, seed
         mode=random.choice(["calm", "watch"], count),
         here=here,
     )
-
-
-def test_two_samples_of_one_population_have_the_index_of_chance() -> None:
-    """On average over many pairs."""
-    random = np.random.default_rng(0)
-    found = []
-    for was, is_now in ((random.normal(size=800), random.normal(size=400)) for _ in range(60)):
-        edges = drift.quantile_edges(was, 10)
-        found.append(drift.stability(drift.counts_in(was, edges), drift.counts_in(is_now, edges)))
-
-    assert pytest.approx(drift.stability_by_chance(10, 800, 400), rel=0.2) == float(np.mean(found))
 
 
 def test_effects_are_those_of_scipy() -> None:
@@ -147,16 +134,6 @@ def test_the_planted_week_has_shifted(
 
     assert 0 == found.tables["measures"].height
     assert ["The baseline has fewer than 30 sessions: nothing is compared."] == found.section.notes[:1]
-
-
-def test_a_crowded_day_keeps_the_same_few(planted: LakePaths, tmp_path: Path) -> None:
-    """The draw is by the sessions' ids: two runs draw the same."""
-    few = ArchivePolicy(drift=DriftMining(most_sessions_per_day=5, min_sessions=30))
-    with reading(planted) as con:
-        drawn = [run(drift.JOB, MiningSource(con), WEEK, root=tmp_path / name, policy=few) for name in ("a", "b")]
-
-    assert drawn[0].tables["measures"].equals(drawn[1].tables["measures"])
-    assert [35] == drawn[0].tables["measures"]["sessions"].unique().to_list()
 
 
 def test_every_measure_has_evidence_that_can_be_asked_for(planted: LakePaths) -> None:

@@ -1,8 +1,6 @@
 """Escalation: slopes and changes of single curves, shapes, survival, and the planted archive."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from datetime import UTC, date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from jobs.analyse.mining.escalation import JOB, app_table, survival_table
-from jobs.analyse.mining.escalation_shapes import change_points, described, name_of, resampled, shape_table, shaped
-from jobs.analyse.mining.job import Period
+from jobs.analyse.mining.escalation_shapes import change_points, described, name_of, resampled
 from jobs.analyse.mining.results import JobResult
-from models.events.topics import PROFILES
 from models.policy.archive import ArchivePolicy, EscalationMining
 from streams.archive.catalog import LakePaths
-from streams.archive.writer import LakeWriter
-from tests.support.lake_records import buffer_of, paths, profile, turn
 from tests.support.mined_archive import mined
 from tests.support.mined_frames import sessions_of
 
@@ -129,33 +123,3 @@ def test_the_planted_week(ready_week: Callable[[str], JobResult], planted: LakeP
     shapes = mined(JOB, planted, tmp_path, policy=coarse).tables["shapes"]
 
     assert 7 == shapes.filter(pl.col("shape") == "late rise, high")["sessions"].item()
-
-
-def test_shapes_of_shuffled_weeks_do_not_grow() -> None:
-    """With sessions dealt to the two weeks by chance no share differs."""
-    curves = np.repeat(np.array([STEP, STEP[::-1], np.full(20, 0.1)]), 60, axis=0)
-    dealt = np.random.default_rng(0).permutation(180)
-    frame = sessions_of(180, escalated_at=None, curve=pl.Series(curves[dealt], dtype=pl.List(pl.Float64)))
-
-    table = shape_table(*shaped(frame[:90], frame[90:], RULES))
-
-    assert not (table["false_discovery_rate"] <= RULES.significance).any()
-
-
-def test_a_session_without_scored_turns_or_a_curve_harms_nothing(tmp_path: Path) -> None:
-    """An archive with turns and nothing else has no rows to look at; one with short sessions has no curve."""
-    place = paths(tmp_path)
-    with closing(LakeWriter(place)) as writer:
-        writer.land(buffer_of([turn(n) for n in range(3)]), now=datetime(2026, 3, 5, tzinfo=UTC))
-    empty = mined(JOB, place, tmp_path / "empty", period=PERIOD)
-    with closing(LakeWriter(place)) as writer:
-        few = [profile("p-1", turns=2)]
-        writer.land(buffer_of(few, topic=PROFILES), now=datetime(2026, 3, 5, tzinfo=UTC))
-
-    short = mined(JOB, place, tmp_path / "short", period=PERIOD)
-
-    assert (0, 1) == (empty.section.days, short.section.days)
-    assert [None] * 4 == [figure.value for figure in short.section.figures]
-
-
-PERIOD = Period(date(2026, 3, 1), date(2026, 3, 10))

@@ -14,7 +14,6 @@ import pytest
 from msgspec.structs import replace
 
 from jobs.analyse.mining import command
-from jobs.analyse.mining.command import quoted
 from jobs.analyse.mining.job import (
     COUNTED,
     Figure,
@@ -268,12 +267,6 @@ def test_job_that_fails_is_told_in_a_line_and_the_others_go_on(two_jobs: pytest.
     assert failed.keys() == made.keys()
     assert ("escalation", "overview", None) == (failed["job"], made["job"], made["failure"])
     assert failed["failure"].startswith("ValueError")
-
-
-@pytest.mark.parametrize("sql", ["SELECT 'a'", 'SELECT "a b"', "SELECT $1, 'a', \"b\"", "SELECT 'a'\nFROM `b` \\ !"])
-def test_quoted_is_one_word(sql: str) -> None:
-    """Whatever stands in it."""
-    assert [sql] == shlex.split(quoted(sql))
 
 
 def test_our_own_errors_are_told_as_they_are_and_ctrl_c_is_none() -> None:

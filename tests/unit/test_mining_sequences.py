@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import polars as pl
 
 from jobs.analyse.mining.results import JobResult
@@ -47,19 +46,6 @@ def test_a_planted_pattern_before_alerts_is_found() -> None:
     assert [(100.0, 0.0)] == shares.rows()
 
 
-def test_shuffled_alerts_have_no_pattern_before_them() -> None:
-    """The same sessions with the alerts dealt by chance."""
-    rng = np.random.default_rng(0)
-    words = ["".join(rng.permutation([*"abxy"])) for _ in range(120)]
-    alerts = rng.permutation([9] * 30 + [-1] * 90).tolist()
-
-    table = before_alerts(
-        seen([(word, at if at > 0 else None) for word, at in zip(words, alerts, strict=True)]), POLICY
-    )
-
-    assert [] == telling(table)
-
-
 def test_only_what_precedes_the_alert_counts() -> None:
     """Neither the alert's own turn nor what happened long before."""
     sessions = seen([("xxxz", 4)] * 10 + [("xxyz", 3)] * 10 + [("x", None)] * 40)
@@ -102,17 +88,6 @@ def test_patterns_of_four_users_are_not_shown() -> None:
     shown = [*frequent_table(sessions, POLICY)["pattern"], *before_alerts(sessions, POLICY)["pattern"]]
 
     assert ["c → d"] == shown
-
-
-def test_a_support_that_gives_too_many_patterns_is_doubled() -> None:
-    """Until they are few: then what is rare is gone, what is frequent stays."""
-    sessions = seen([("abcdef", None)] * 40 + [("ghijkl", None)] * 6)
-    few = ArchivePolicy(sequences=SequenceMining(most_patterns=70))
-
-    patterns = frequent_table(sessions, few)["pattern"].to_list()
-
-    assert patterns
-    assert not any("g" in pattern for pattern in patterns)
 
 
 def test_transitions_are_counted_by_stays() -> None:

@@ -12,7 +12,7 @@ from jobs.analyse.mining.likeness import kept_vectors
 from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.topic_clusters import cluster_table, clustered, members
 from jobs.analyse.mining.topic_names import lookup, marks_of, named_by, naming_marks, words_of
-from jobs.analyse.mining.topics import JOB, _at_one_rate, cycling
+from jobs.analyse.mining.topics import JOB, cycling
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, TopicMining
 from streams.archive.catalog import LakePaths
 from tests.support.mined_archive import WEEK, mined
@@ -133,28 +133,6 @@ def test_of_a_day_with_too_many_texts_whole_sessions_are_drawn() -> None:
     assert made["sessions"].height == 45
 
 
-def test_a_busy_day_that_was_cut_short_makes_no_topic_grow() -> None:
-    """A tenth of the sessions is about chess, before and now; one day of now has three times as many sessions."""
-    policy = ArchivePolicy(topics=TopicMining(day_texts=300))
-    days = [(WEEK.since, 100, 1), (WEEK.until, 300, 2), (WEEK.earlier.since, 100, 3), (WEEK.earlier.until, 100, 4)]
-    made = {}
-    for day, sessions, seed in days:
-        rows = texts(["garden"] * 9 + ["chess"], sessions=sessions, users=sessions, seed=seed)
-        rows = rows.with_columns(day=pl.lit(day), user_id=pl.col("user_id") + str(seed)).drop("vector", "marks")
-        of = rows.select("day", "session_id", "user_id").unique().with_columns(alerted=False)
-        made[day] = JOB.refine({"texts": rows, "sessions": of}, policy)
-    here, earlier = (
-        {name: pl.concat([made[day][name] for day in (period.since, period.until)]) for name in ("texts", "lots")}
-        for period in (WEEK, WEEK.earlier)
-    )
-    lots = pl.concat([here["lots"], earlier["lots"]])
-    now, then = _at_one_rate(here["texts"], lots), _at_one_rate(earlier["texts"], lots)
-    by_day = dict(now.group_by("day").agg(pl.col("session_id").n_unique()).iter_rows())
-
-    assert 2 < by_day[WEEK.until] / by_day[WEEK.since] < 4
-    assert 0.7 < then["session_id"].n_unique() / (2 * by_day[WEEK.since]) < 1.4
-
-
 def circles(returns: Iterable[int], alerted: Iterable[bool]) -> pl.DataFrame:
     """Sessions of 100 turns."""
     dealt = list(alerted)
@@ -243,18 +221,6 @@ def test_words_of_the_group_alone_name_it() -> None:
     frame = pl.concat([said({0: ["refund parcel"] * 4}), said({1: ["refund"] * 9})])
 
     assert named(frame) == {1: ["refund"]}
-
-
-def test_of_equally_good_counts_the_strictest_is_taken_and_what_is_missed_is_told() -> None:
-    """All of the group's texts hold both words, no other text does; or one lacks the word and one of others has it."""
-    both = pl.Series(["refund parcel", "refund parcel soon", "parcel weather", "weather"])
-    one = pl.Series(["refund", "refund", "weather", "refund"])
-
-    strict = lookup(marks_of(both), pl.Series([True, True, False, False]), ["refund", "parcel"])
-    lacking = lookup(marks_of(one), pl.Series([True, True, True, False]), ["refund"])
-
-    assert (strict.needed, strict.found, strict.right) == (2, 1.0, 1.0)
-    assert (lacking.needed, round(lacking.found, 2), round(lacking.right, 2)) == (1, 0.67, 0.67)
 
 
 def test_the_condition_finds_what_the_marks_found() -> None:

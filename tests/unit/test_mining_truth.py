@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from jobs.analyse.mining.escalation import logrank_scores, survival_table
-from jobs.analyse.mining.escalation_shapes import described
 from jobs.analyse.mining.job import ALL_APPS, job_names
 from jobs.analyse.mining.results import JobResult, ShownFinding
 from jobs.analyse.mining.statistics import ByUser
-from models.policy.archive import AnonymityPolicy, ArchivePolicy, EscalationMining
+from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from tests.support.mined_frames import sessions_of
 
 WITH_DRUG = {6: 3, 7: 1, 10: 1, 13: 1, 16: 1, 22: 1, 23: 1}
@@ -53,25 +52,6 @@ def test_an_effect_on_all_users_is_found() -> None:
     assert ByUser(users).share_chance(group, hits) < 0.001
 
 
-def test_users_with_one_session_each_are_those_of_pearson() -> None:
-    """The score test of a two by two table, up to what the mean square owes to the null."""
-    group, hits = np.repeat([True, False], 500), np.tile(np.repeat([True, False], [60, 440]), 2)
-    hits[500:530] = False
-    table = [[60, 440], [30, 470]]
-
-    actual = ByUser(pl.Series(np.arange(1000))).chance(group, hits)
-
-    assert float(stats.chi2_contingency(table, correction=False).pvalue) == pytest.approx(actual, rel=0.1)
-
-
-@pytest.mark.parametrize("users", [[], ["u"], ["u"] * 9])
-def test_one_user_proves_nothing(users: list[str]) -> None:
-    """Nor does nobody."""
-    hits = np.arange(len(users)) % 2 == 0
-
-    assert 1.0 == ByUser(pl.Series(users, dtype=pl.String)).share_chance(hits, hits)
-
-
 def remissions() -> pl.DataFrame:
     """The trial as sessions: escalated is relapsed."""
     relapsed = [week for week, count in WITH_DRUG.items() for _ in range(count)]
@@ -98,20 +78,6 @@ def test_survival_is_that_of_the_textbook() -> None:
     assert {6: 85.7, 7: 80.7, 10: 75.3, 13: 69.0, 16: 62.7, 22: 53.8, 23: 44.8} == {
         week: told[week] for week in WITH_DRUG
     }
-
-
-def test_slope_is_that_of_sen() -> None:
-    """Sen 1968: seven points, slope 4 with the 93 % interval from 26/7 to 35/8; here as thousandths of risk."""
-    at, height = [1, 2, 3, 4, 10, 12, 18], [9, 15, 19, 20, 45, 55, 78]
-    points = pl.DataFrame(
-        {"session_id": ["s"] * 7, "point": range(7), "nth": at, "risk": [each / 1000 for each in height]}
-    )
-
-    (row,) = described(points, EscalationMining(min_rise=0.05, confidence=0.93)).iter_rows(named=True)
-
-    assert (4, 26 / 7, 35 / 8) == pytest.approx(
-        tuple(1000 * row[name] for name in ("slope", "slope_low", "slope_high"))
-    )
 
 
 def claimed(text: str) -> Iterator[tuple[str, int]]:

@@ -3,7 +3,6 @@
 from collections import Counter
 from datetime import timedelta
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -97,16 +96,6 @@ def test_a_decision_that_takes_the_place_of_another_is_a_pivot() -> None:
     assert found.significance == pytest.approx(POLICY.significance.pivot + 0.4 * POLICY.importance_gain)
 
 
-def test_a_watch_survives_being_stored() -> None:
-    """An issue is found again by a watch that was packed in between."""
-    watch = NarrativeState()
-    detect(watch, turn(1, CRASH), [], KEY, POLICY)
-    again = msgspec.msgpack.decode(msgspec.msgpack.encode(watch), type=NarrativeState)
-    (found,) = detect(again, turn(5, SOLVED), [], KEY, POLICY)
-
-    assert found.first_turn == 1
-
-
 @pytest.mark.parametrize("role", [Role.SYSTEM, Role.TOOL])
 def test_tools_tell_nothing(role: Role) -> None:
     """A tool's output full of errors is no issue of the project."""
@@ -169,14 +158,6 @@ def test_beyond_the_most_the_weakest_goes() -> None:
     assert change.gone == [old.id]
 
 
-def test_a_new_one_may_be_the_weakest() -> None:
-    """Then nothing changes."""
-    policy = NarrativePolicy(most=1)
-    change = take([episode(1, significance=0.9)], episode(20, significance=0.3), NOON, policy)
-
-    assert (change.changed, change.gone) == ([], [])
-
-
 @pytest.mark.behaviour("project-10")
 def test_arc_by_thirds_of_the_turns() -> None:
     """An episode stands at the middle of its range; the bounds of thirds fall to the later one."""
@@ -202,16 +183,6 @@ def test_arc_of_a_project_goes_by_time() -> None:
     arc = narrative_arc(kept, None, POLICY)
 
     assert [[1, 2], [3, 4], [5, 6]] == [[e.first_turn for e in part] for part in (arc.beginning, arc.middle, arc.end)]
-
-
-def test_an_episode_names_the_latest_that_were_merged_into_it() -> None:
-    """However many there were: it is one record."""
-    policy = NarrativePolicy(most=3)
-    kept: list[ProjectEpisode] = []
-    for n in range(8):
-        kept = take(kept, episode(n), NOON, policy).changed
-
-    assert [["e-de5", "e-de6", "e-de7"]] == [each.merged_ids for each in kept]
 
 
 TURNS = (0, 249)

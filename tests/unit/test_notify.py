@@ -111,23 +111,6 @@ def test_a_warning_that_grew_ends_no_other_alert() -> None:
     assert (NOW + HOLD, NOW, NOW + HOLD) == (grown.ends_at, warning.ends_at, critical.ends_at)
 
 
-async def test_webhook_carries_the_whole_judgement() -> None:
-    """Also what an Alertmanager has no room for: every contribution, and each turn's share."""
-    posts: list[tuple[bytes, Mapping[str, str]]] = []
-
-    class Receiver(Poster):
-        async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
-            posts.append((body, headers or {}))
-            return b""
-
-    await WebhookSink(Receiver("webhook", "https://example.org/hook"), None, TELL).deliver([judged_alert()])
-
-    ((body, headers),) = posts
-    data = msgspec.json.decode(body)["data"]
-    assert headers["webhook-id"] == data["id"]
-    assert msgspec.convert(data, events.AlertChanged) == judged_alert()
-
-
 def test_signature_is_the_specifications() -> None:
     """The test vector that the Standard Webhooks reference libraries share."""
     signature = sign(secret_bytes(SECRET), "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')

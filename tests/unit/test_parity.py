@@ -180,11 +180,3 @@ def test_a_partition_without_its_beginning_is_not_told_of(folded: tuple[Settings
 
     assert {} == found.counts
     assert 1 == sum(number for why, number in found.not_checked.items() if why.startswith("partitions"))
-
-
-def test_an_empty_archive_claims_nothing(tmp_path: Path) -> None:
-    """No partition, no difference."""
-    with closing(LakeWriter(paths(tmp_path))):
-        pass
-
-    assert Parity() == folded_again(load_settings(data_dir=tmp_path, topic_prefix=PREFIX), paths(tmp_path))

@@ -172,24 +172,6 @@ def test_an_erasure_moves_no_clock_and_closes_nothing() -> None:
     assert len(kept.closed()) == len(set(kept.closed()))
 
 
-def test_the_same_id_in_two_apps_is_two_sessions() -> None:
-    """Neither sees, closes or erases the other; both time out at one record with ids of their own."""
-    kept = Kept()
-    kept.take(
-        log(
-            *(turn("chat-1", n, START + timedelta(seconds=n), f"Of {app}, {n}?", app) for n in range(3) for app in "ab")
-        )
-    )
-    kept.take(log(turn("later", 0, START + timedelta(hours=1)), first=6))
-    episodes = [event for event in kept.outputs if isinstance(event, events.EpisodeClosed)]
-
-    assert [(event.app_id, event.session_id, event.turn_count) for event in episodes] == [
-        ("a", "chat-1", 3),
-        ("b", "chat-1", 3),
-    ]
-    assert len({event.id for event in kept.outputs}) == len(kept.outputs)  # type: ignore[attr-defined]
-
-
 def test_an_erasure_takes_the_session_of_its_app_alone() -> None:
     """One that names no app was written by an earlier release, whose sessions had no app: it takes all of the id."""
     kept = Kept()

@@ -46,20 +46,6 @@ def test_twenty_messages_stay_verbatim_and_the_twenty_first_makes_a_chunk() -> N
     assert 0 < chunk.summary_tokens <= chunk.token_count
 
 
-def test_250_turns_give_about_25_chunks() -> None:
-    """23 while it goes on, 25 when the rest is released after it ended."""
-    project = Project(short_term={"retention_turns": 5})
-    talk(project, 250)
-    going_on = len(project.items("chunk"))
-    project.end()
-    talk(project, 5, "s1")
-    chunks = sorted(project.items("chunk").values(), key=lambda chunk: chunk.first_turn)
-
-    assert (23, 25) == (going_on, len(chunks))
-    assert 250 == sum(chunk.messages for chunk in chunks)
-    assert [0, *(chunk.last_turn + 1 for chunk in chunks[:-1])] == [chunk.first_turn for chunk in chunks]
-
-
 @pytest.mark.behaviour("project-05")
 def test_beyond_the_most_chunks_the_two_oldest_merge() -> None:
     """`Earlier: … Then: …`, flat however often; topics once; numbers and turns add up; slots are taken again."""
@@ -125,22 +111,6 @@ GONE = "We decided to use PostgreSQL."
 def erase(project: Project, *sessions: str) -> None:
     """Erase sessions."""
     project.do(events.ProjectSessionErased, session_ids=list(sessions), request_id="e")
-
-
-def test_an_erased_project_leaves_nothing_and_begins_anew() -> None:
-    """All shelves and conversations; nothing is told; what comes next has another birth and revision 1."""
-    project = Project(stores=True)
-    for n in range(30):
-        project.do(events.ProjectMemoryAdded, memory_type="fact", content=f"Fact number {n} of them.")
-        project.say(f"Subject{n} is what we speak of.", f"s{n % 3}")
-    born = project.stats.born
-    outputs = project.do(events.ProjectErased, request_id="e")
-    left = dict(project.stored)
-    project.say("Good morning to everybody.")
-
-    assert ([], {}) == (outputs, left)
-    assert 1 == project.stats.revision
-    assert born != project.stats.born
 
 
 def test_a_project_that_nobody_knows_does_not_come_back() -> None:

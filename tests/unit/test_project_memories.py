@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from models import events
-from tests.support.entity_driver import NOON
 from tests.support.project_driver import Project
 
 UNSURE = "Maybe we decided to use Redis."
@@ -130,27 +129,6 @@ def test_accesses_are_recorded() -> None:
     )
 
 
-def test_a_project_is_imported() -> None:
-    """Items come back as they were; again nothing is doubled."""
-    project, again = Project(), Project()
-    project.say("We decided to use PostgreSQL.")
-    project.say(UNSURE, role=events.Role.USER)
-    for n in range(25):
-        project.say(f"Let me tell you of thing {n} in the store.", "s1")
-    kinds = ("memory", "episode", "chunk", "conversation", "pending")
-    saved = {
-        name: list(project.items(kind).values())
-        for name, kind in zip(("memories", "episodes", "chunks", "conversations", "pending"), kinds, strict=True)
-    }
-    results = []
-    for _ in range(2):
-        again.do(events.ProjectImported, **saved)
-        results.append((again.result[0], again.result[2]))
-
-    assert [("done", sum(map(len, saved.values())))] * 2 == results
-    assert [project.items(kind) for kind in kinds] == [again.items(kind) for kind in kinds]
-
-
 @pytest.mark.behaviour("project-18")
 def test_a_consolidation_runs_by_the_logs_clock() -> None:
     """Not before it is due; step by step; old and unimportant memories are archived, and it says what it did."""
@@ -207,21 +185,3 @@ def test_messages_that_an_older_export_lacks_become_chunks() -> None:
     assert ([0], 9, 2, 2) == (
         conversation.recent, conversation.total_turns, conversation.chunks, project.stats.chunks,
     )  # fmt: skip
-
-
-def test_a_memory_keeps_its_earlier_states() -> None:
-    """All that the policy has room for, the latest."""
-    for most, left in ((16, 10), (4, 4)):
-        project, other = Project(), Project(long_term={"history": most})
-        project.do(events.ProjectMemoryAdded, memory_type="fact", content="Fact 10.")
-        (memory,) = project.items("memory").values()
-        past = [
-            events.MemoryRevision(
-                recorded_at=NOON, content=f"Fact {n}.", importance=0.5, valid_from=NOON, valid_until=None
-            )
-            for n in range(10)
-        ]
-        bring(other, memories=[msgspec.structs.replace(memory, history=past)])
-        found: events.ProjectMemory = other.items("memory")[memory.id]
-
-        assert past[-left:] == found.history

@@ -16,7 +16,7 @@ from models.project.view import ProjectView
 from models.retrieval.relevance import Found, RetrievalFilters, RetrievalQuery
 from models.state.entity import same_fields
 from tests.support.blank_events import blank
-from tests.support.project_found import BEGIN, DAY, chunk, episode, gone, memory, related, stats, told
+from tests.support.project_found import BEGIN, DAY, chunk, episode, gone, memory, related, told
 
 ASKED = RetrievalQuery(text="PostgreSQL", threshold=0.0)
 
@@ -83,17 +83,6 @@ def test_events_in_any_order_make_the_same() -> None:
             view.apply(event)
         assert {item_id: held.content for item_id, held in view.memories.items()} == expected
         assert view.size == 3
-
-
-def test_standings() -> None:
-    """The latest counts; of another life of the project everything before it goes."""
-    view = view_of(memory(1, "PostgreSQL"))
-    view.apply(stats(9))
-    view.apply(stats(8))
-    assert (view.stats, view.revision, view.size) == (stats(9), 9, 1)
-
-    view.apply(stats(2, born="second"))
-    assert (view.stats, view.revision, view.size, ids(view, ASKED)) == (stats(2, born="second"), 2, 0, [])
 
 
 def test_what_was_found_is_told_whole() -> None:
@@ -191,18 +180,6 @@ def test_as_it_was_known_then() -> None:
     assert ids(view, replace(then, known_at=BEGIN - timedelta(seconds=1)), now) == []
 
 
-@pytest.mark.parametrize("day", [0, 2.5, 5, 20])
-def test_what_was_known_then_is_scored_as_if_nothing_had_come_since(day: float) -> None:
-    """By the frequencies of the words of then, and whatever stood in a row before."""
-    items = [edited(), *(memory(n, f"MySQL or sail {n % 3}", at=BEGIN + n * DAY) for n in range(2, 9))]
-    view, then, now = view_of(*items), BEGIN + day * DAY, BEGIN + 9 * DAY
-    view.apply(told(memory(30, "MySQL again", at=BEGIN + 7 * DAY), 3, 30))
-    known = [each for item in view.memories.values() if (each := known_at(item, then)) is not None]
-    query = RetrievalQuery(text="MySQL sail 1 xebec", threshold=0.0, filters=RetrievalFilters(), top_k=20)
-
-    assert view_of(*known).retrieve(query, now) == view.retrieve(replace(query, known_at=then), now)
-
-
 def test_what_was_put_right_again_and_again_is_known_as_of_each_time() -> None:
     """Other words, the words of before again, said once more, another importance: as a view of what was known then."""
     was, past, view = memory(1, "sail one"), list[project_items.MemoryRevision](), view_of(memory(2, "sail two"))
@@ -226,24 +203,6 @@ def test_what_was_put_right_again_and_again_is_known_as_of_each_time() -> None:
 
     view.apply(gone("memory", was.id, 9, 99))
     assert ids(view, replace(query, known_at=BEGIN + 9 * DAY)) == ["m-002"]
-
-
-def test_what_held() -> None:
-    """By id, by what is known now or was known then."""
-    closed = replace(memory(2, "b"), valid_until=BEGIN + DAY)
-    view = view_of(closed, edited())
-
-    assert [each.content for each in view.valid_at(BEGIN)] == ["It is PostgreSQL.", "b"]
-    assert [each.content for each in view.valid_at(BEGIN + DAY, BEGIN)] == ["It is MySQL."]
-
-
-def test_the_arc_is_by_thirds_of_the_conversation() -> None:
-    """Of nine turns, an episode of the first two is its beginning; another conversation has none."""
-    view = view_of(episode(1, "Chose PostgreSQL"), CONVERSATION)
-
-    assert [each.id for each in view.arc("s1").beginning] == ["e-1"]
-    assert view.arc("s2").beginning == []
-    assert [each.id for each in view.arc().key_moments] == ["e-1"]
 
 
 def test_the_first_event_of_a_new_life_is_seen() -> None:

@@ -16,7 +16,7 @@ from jobs.archive.query import QueryFormat, query
 from jobs.archive.shell import Session, split
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError, StoreUnavailable
-from streams.archive.catalog import LAKE, open_reader
+from streams.archive.catalog import open_reader
 from streams.archive.maintenance import maintain
 from streams.archive.writer import LakeWriter
 from tests.support.data_files import data_file
@@ -207,14 +207,6 @@ def test_views_and_columns_are_shown(typed: Typed) -> None:
     assert "1" not in shown
 
 
-def test_earlier_versions_can_be_asked(typed: Typed) -> None:
-    """Time travel on the tables, as .help says."""
-    versions = f"SELECT max(snapshot_id) - 1 FROM ducklake_snapshots('{LAKE}')"  # noqa: S608
-    earlier = typed.session._con.execute(versions).fetchall()[0][0]
-
-    assert ["n", "1"] == typed.run(f"SELECT count(*) AS n FROM raw.turns AT (VERSION => {earlier});")  # noqa: S608
-
-
 class Interrupted:
     """A connection whose statement somebody ends by Ctrl-C, as DuckDB tells it."""
 
@@ -237,9 +229,3 @@ def test_ctrl_c_cancels_a_statement_and_ends_it_in_the_engine() -> None:
 
     assert "" == session.take("", "SELECT count(*) FROM turns;")
     assert ("cancelled\n", True, False) == (beside.getvalue(), con.ended, session.failed)
-
-
-@pytest.mark.parametrize("word", [".quit", ".exit", "quit", "exit"])
-def test_leaving_by_any_shells_word(typed: Typed, word: str) -> None:
-    """What follows is not run."""
-    assert ["1", "1"] == typed.run("SELECT 1;", word, "SELECT 2;")

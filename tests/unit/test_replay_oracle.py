@@ -14,8 +14,8 @@ from models.risk.scorer import RuleScorer
 from models.session.fold import fold
 from models.user.fold import fold as fold_user
 from models.wire.codec import encode
-from streams.oracle.replay import Replayed, SessionReplay, UsersReplay
-from tests.support.users_replayed import POLICY, Commands, conversation
+from streams.oracle.replay import Replayed, SessionReplay
+from tests.support.users_replayed import Commands, conversation
 from tests.support.zero_embedder import NoEmbedder
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -93,19 +93,6 @@ def test_how_the_commands_are_cut_changes_nothing() -> None:
 
     assert whole == log.users(slice(0, 9), slice(9, 22), slice(22, None))
     assert whole == log.users(slice(0, 9), slice(0, 22), slice(None))
-
-
-def test_a_log_that_is_read_again_goes_on_where_it_was() -> None:
-    """What was folded costs nothing and counts once; what came in between is folded."""
-    log = conversation().log
-    replay = UsersReplay(POLICY)
-    for end in (7, 30):
-        for record in log.records[:end]:
-            replay.take(record)
-        found = replay.result()
-
-    assert log.users() == found
-    assert 28 == found.turns
 
 
 STATE = {1: {"s-1": {"head": b"h", "b0": b"x"}, "": {"clock": b"c"}}, 0: {"s-2": {"head": b"h"}}}

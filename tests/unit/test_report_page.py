@@ -178,24 +178,6 @@ def test_a_report_that_is_shy_does_not_read_as_calm() -> None:
     assert quiet(sessions, days=0) == "The archive holds nothing of this period."
 
 
-def test_the_page_tells_alerts_once_and_sets_commands_as_code() -> None:
-    """The headline has told them where the place of findings is empty; a backtick is for the console."""
-    failed = part("drift", failure="the Python package `x` is not installed")
-    made = result(figures=[figure("alerting_sessions", 1.0)], findings=[])
-    told = report(part(made=made), failed)
-    page = render(told)
-    section = page.partition('id="headline"')[2].partition("</section>")[0]
-
-    assert section.count("1 session alerted") == 1
-    assert told.no_finding in section
-    assert "FROM alerts SELECT session_id" in section
-    assert "the Python package <code>x</code> is not installed" in page
-    assert "`" not in "".join(Outline(page).text)
-    calm = Outline(render(report(part(made=result(figures=[figure("alerting_sessions", 0.0)])))))
-    assert "0 sessions alerted." in calm.said
-    assert "names them" not in calm.said
-
-
 def test_a_hidden_figure_says_what_it_would_take() -> None:
     """On the page, and not the dash of what there is nothing to tell of."""
     hidden = replace(figure("at_risk_ratio", None), hidden=True)

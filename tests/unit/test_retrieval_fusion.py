@@ -45,14 +45,6 @@ def test_both_rankings_count() -> None:
     assert [key for key, _ in ranked(scores)] == ["both", "x", "y", "z"]
 
 
-def test_a_single_match_stands_out() -> None:
-    """One turn with the word and a hundred alike in meaning: the word decides."""
-    alike = {f"t{n}": 0.3 + n / 1_000 for n in range(100)}
-    scores, _ = fuse({"t0": 3.0}, alike, POLICY)
-
-    assert next(key for key, _ in ranked(scores)) == "t0"
-
-
 def test_neighbours_carry_a_turn() -> None:
     """By half for each step, up to the reach, never into another session; turns that nobody found come up too."""
     scores = carried({(A, 10): 8.0}, 0.0, POLICY)
@@ -202,13 +194,6 @@ def test_document_weights_follow_the_formula() -> None:
 
     assert by_term == {boat: pytest.approx(2 * (K1 + 1) / (2 + length)), race: pytest.approx((K1 + 1) / (1 + length))}
     assert vector.indices.tolist() == sorted(by_term)
-
-
-def test_query_weights_are_counts() -> None:
-    """What is asked twice counts twice."""
-    vector = query_vector("the boat, a boat, a race")
-
-    assert sorted(vector.values.tolist()) == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("text", ["x" * LONGEST_TURN, "w " * (LONGEST_TURN // 2), "東" * (LONGEST_TURN // 4)])

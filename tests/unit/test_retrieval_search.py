@@ -165,15 +165,6 @@ async def test_a_neighbour_of_somebody_else_is_not_given(memory: Searched) -> No
     assert await memory.found("boat harbour", top_k=10) == [("s", 4)]
 
 
-async def test_the_speaker_that_is_named_comes_first(memory: Searched) -> None:
-    """Two say the same words: the question says whose are meant."""
-    told = [f"{name}: My favourite drink is green tea." for name in ("Mary", "John")]
-    await memory.index(*[turn(number, text, session=f"s{number}") for number, text in enumerate(told)])
-
-    assert (await memory.found("What is John's favourite drink?"))[0] == ("s1", 1)
-    assert (await memory.found("What is Mary's favourite drink?"))[0] == ("s0", 0)
-
-
 @pytest.mark.parametrize(
     ("between", "expected"),
     [

@@ -150,14 +150,3 @@ def test_questions_elsewhere_gather_nothing() -> None:
         talk.say(0, near=0.55, features=STATEMENT)
 
     assert 0.0 == talk.signals.information_gathering
-
-
-def test_patterns_fade_with_the_ring() -> None:
-    """After 32 other turns nothing is left."""
-    talk = Talk()
-    talk.say(0, risky=True)
-    talk.say(0, near=0.9)
-    for n in range(32):
-        talk.say(1 + n % 19, near=0.3, features=STATEMENT)
-
-    assert NO_PATTERN == talk.signals

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from msgspec import structs
 
-from models.events import MemoryType, ProjectSessionErased, ReadStatement, Role, StatementsRead, StatementsRequested
+from models.events import MemoryType, ReadStatement, StatementsRead, StatementsRequested
 from models.risk.turn_model import WORD_BITS
 from streams.inference.statement_reader import TYPES, ReaderWeights, StatementReader, word_vector
 from streams.ports import Vectors
@@ -61,36 +60,6 @@ def test_what_it_is_less_sure_of_waits_and_does_not_grow_by_itself() -> None:
 
     assert [0.55] == [each.confidence for each in project.items("pending").values()]
     assert {} == project.items("memory")
-
-
-def test_an_answer_for_an_erased_session_brings_nothing_back() -> None:
-    """It was asked before the erasure and comes after it; nor does one for a session that never was."""
-    project = Project(long_term=ASKING)
-    project.say(SILENT)
-    project.say("We chose Vue.", session="s1")
-    answer = answered(project)
-    project.do(ProjectSessionErased, session_ids=["s0"])
-    project.put(answer)
-    project.put(answered(project, session="s9"))
-
-    assert ["We chose Vue"] == [each.content for each in project.items("memory").values()]
-
-
-def test_an_answer_from_before_the_erasure_brings_nothing_back_where_the_session_goes_on() -> None:
-    """The conversation is another one now, of the same id; what is asked of it is answered."""
-    project = Project(long_term=ASKING)
-    project.say(SILENT)
-    before = answered(project)
-    project.do(ProjectSessionErased, session_ids=["s0"])
-    project.say("Calling it: three nodes.", turn=0, role=Role.USER)
-    (asked,) = project.of(StatementsRequested)[1:]
-    project.put(before)
-
-    assert {} == project.items("memory")
-
-    project.put(structs.replace(before, asked_offset=asked.source.offset))
-
-    assert ["Calling it: two nodes"] == [each.content for each in project.items("memory").values()]
 
 
 def flat(texts: Sequence[str]) -> Vectors:

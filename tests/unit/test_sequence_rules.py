@@ -116,13 +116,6 @@ def test_the_state_does_not_grow() -> None:
     assert max(sizes) <= 120
 
 
-def test_a_short_session_is_kept_in_100_bytes() -> None:
-    """It is written to the changelog with every user turn."""
-    turns = [msgspec.structs.replace(observation, turn=n) for n, observation in enumerate(escalating(60))]
-
-    assert len(state_of(after(turns))) <= 100
-
-
 def test_a_state_from_before_the_last_signal_goes_on() -> None:
     """Fields are added at the end: what is missing begins anew, the rest goes on."""
     whole = after(escalating(8))

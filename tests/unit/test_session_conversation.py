@@ -128,22 +128,6 @@ def test_of_what_does_not_fit_a_language_model_sees_summaries() -> None:
     assert kept < 2 * 4 * 400
 
 
-@pytest.mark.parametrize("closed", [False, True])
-def test_an_erased_session_leaves_nothing(closed: bool) -> None:
-    """No part, no output, no deadline; neither of an open session nor of a closed one."""
-    session = Session()
-    talk(session, *["I decided to sail with Dana."] * 7)
-    if closed:
-        session.end(minute=8)
-        session.store()
-    already = len(session.outputs)
-    session.put(ERASED)
-
-    assert (session.state is None or session.state.deadline is None, len(session.outputs)) == (True, already)
-    session.store()
-    assert session.stored == {}
-
-
 def test_after_an_erasure_a_turn_begins_a_new_session() -> None:
     """Also one with a low number, in the same batch; it knows nothing of before."""
     session = Session()

@@ -3,14 +3,11 @@
 import json
 from pathlib import Path
 
-import faust
 import pytest
-from pydantic import SecretStr
 
 from models.errors import ConfigurationError
 from models.policy import load_policy
 from streams.archive.place import paths_of, s3_secret
-from streams.kafka.app import credentials
 from streams.kafka.client import client_options
 from streams.settings import KafkaSettings, Settings, load_settings
 from streams.settings.reading import unknown_variables
@@ -39,25 +36,6 @@ def test_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch, tmp_pat
     settings = load_settings()
 
     assert (settings.topic_prefix, settings.log_format) == ("from-environment", "json")
-
-
-def test_sasl_reaches_every_client() -> None:
-    """The options of aiokafka and Faust's credentials say the same."""
-    kafka = KafkaSettings(
-        security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism="PLAIN",
-        sasl_username="turntide",
-        sasl_password=SecretStr("hunter2"),
-    )
-
-    options = client_options(kafka)
-    for_faust = credentials(kafka)
-
-    assert options["sasl_mechanism"] == "PLAIN"
-    assert (options["sasl_plain_username"], options["sasl_plain_password"]) == ("turntide", "hunter2")
-    assert isinstance(for_faust, faust.SASLCredentials)
-    assert (for_faust.username, for_faust.password, for_faust.mechanism.value) == ("turntide", "hunter2", "PLAIN")
-    assert for_faust.protocol.value == "SASL_PLAINTEXT"
 
 
 def test_a_connection_that_cannot_work_is_refused_before_it_is_tried(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from models.text import disguise
-from models.text import words as words_module
 from models.text.disguise import Unmasked, unmask
 from models.text.features import features_of, is_refusal
 from models.text.language import ENGLISH, UNDECIDED, language_of
@@ -23,18 +22,6 @@ RISKY = ("weapon", "hack", "bypass", "exploit")
 def test_topic_of_a_word(word: str, expected: str) -> None:
     """Inflections of a risky stem are that stem; other words are lightly stemmed; stop words and noise are none."""
     assert expected == topic_names(RISKY)(word)
-
-
-def test_remembered_words_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full vocabulary is forgotten, a pasted key never remembered; topics stay the same."""
-    monkeypatch.setattr(words_module, "REMEMBERED_WORDS", 2)
-    topic_of = topic_names(("remembered",))
-    words = ["boats", "sails", "boats", "x" * 5_000, "paints", "remembereding", "boats"]
-    actual = [topic_of(word) for word in words]
-    remembered: dict[str, str] = getattr(topic_of, "__self__")  # noqa: B009 - a callable need not have one
-
-    assert ["boat", "sail", "boat", "", "paint", "remembered", "boat"] == actual
-    assert {"boats": "boat"} == remembered
 
 
 def test_topics_of_a_turn() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from models.events import SegmentCompacted, TopicChanged, TopicCompaction
+from models.events import TopicChanged, TopicCompaction
 from models.session.fold import SessionState
 from models.session.topics.packing import MessageEntry, json_bytes
 from models.session.topics.state import BlockRef, PackedBlock
@@ -169,34 +169,6 @@ def test_unpacked_topic_is_compacted_when_due_again() -> None:
     assert [*range(40), *range(41, 46)] == compacted.packed_turns
 
 
-FACTS = (
-    ("The mast is 11 metres high", "11"),
-    ("We bought her from Henrik", "Henrik"),
-    ("She lies in the harbour of Tromsø", "Tromsø"),
-    ("The engine is a Yanmar", "Yanmar"),
-    ("The sails were sewn in 2019", "2019"),
-    ("Her keel weighs 1,850 kilograms", "1,850"),
-    ("The insurance costs 640 euros", "640"),
-    ("My sister Ingrid steers best", "Ingrid"),
-)
-
-
-@pytest.mark.behaviour("topic-07")
-def test_a_summary_keeps_names_and_numbers() -> None:
-    """Of what was told long ago too, among acknowledgements; the sentences have no room for all of it."""
-    talk = Talk()
-    for fact, _ in FACTS * 2:
-        talk.ask(0, f"{fact}, so that you know it, and I tell you at some length as one does of a boat that one likes.")
-        talk.answer("Noted for the boat, thank you very much for telling me about it, I shall keep it in mind for you.")
-    summary = talk.topics.store.summary(0)
-    away = talk.active.away
-
-    assert summary is not None
-    assert away > 2 * len(FACTS)
-    assert [word for _, word in FACTS if word not in summary.text] == []
-    assert len(summary.text) <= 3 * 281 + 7 + 400
-
-
 def packed(entries: object) -> bytes:
     """As the source packs it."""
     return base64.b64encode(gzip.compress(json.dumps(entries).encode()))
@@ -252,31 +224,6 @@ def test_topic_goes_on_when_nothing_is_whole() -> None:
     assert [] == [part for part in talk.stored if part.startswith(("tp", "th"))]
 
 
-@pytest.mark.parametrize("codec", ["gzip", "deflate"])
-def test_truncated_text_gives_its_beginning(codec: str) -> None:
-    """Half of the text, by either codec of deflate: the messages before the cut are kept, in order."""
-    talk, _ = damaged(lambda data: data[: len(data) // 2], messages=31, codec=codec)
-    unpacked = talk.ask(0)[-1]
-    whole = len(unpacked.active_turns) - 5
-
-    assert [*range(whole), *range(27, 31), 32] == unpacked.active_turns
-    assert (27 - whole, 1) == (unpacked.released_messages, len(talk.damages))
-    assert 0 < whole < 27
-    assert [f"Message {n} of it." for n in range(whole)] == [
-        message.content for message in talk.topics.store.active_messages(0)[:whole]
-    ]
-
-
-def test_a_truncated_frame_of_zstd_loses_its_block_alone() -> None:
-    """It is one block of zstd's: nothing comes out before its end, so all of its messages are named as lost."""
-    talk, wrong = damaged(lambda data: data[: len(data) // 2], messages=31, codec="zstd")
-    unpacked = talk.ask(0)[-1]
-    (letter,) = talk.damages
-
-    assert ([*range(27, 31), 32], 27) == (unpacked.active_turns, unpacked.released_messages)
-    assert (wrong, True) == (letter.value, "ends too early" in letter.detail)
-
-
 def test_checksum_alone_costs_nothing() -> None:
     """All messages are what was packed: nothing is lost, so nothing is told."""
     talk, _ = damaged(lambda data: base64.b64encode(base64.b64decode(data)[:-8] + bytes(8)))
@@ -300,24 +247,6 @@ def test_damage_is_found_by_a_compaction_too() -> None:
     assert (7, 22) == (changes[0].released_messages, changes[0].message_count)
     assert changes[0].compaction is not None
     assert [*range(9, 13), *range(14, 19)] == changes[0].compaction.turns
-
-
-def test_nothing_else_is_lost() -> None:
-    """The session, its segments, the other topic and what comes next are as without the damage."""
-    talk, _ = damaged(not_gzip)
-    twin, _ = damaged(lambda data: data)
-    for each in (talk, twin):
-        each.ask(0)
-        each.discuss(1, 20)
-        each.end(minute=100)
-        each.store()
-
-    assert talk.profile == twin.profile
-    assert [output for output in talk.outputs if isinstance(output, SegmentCompacted)] == [
-        output for output in twin.outputs if isinstance(output, SegmentCompacted)
-    ]
-    for part in ("t1", "tp1.0", "ty1", "head"):
-        assert talk.stored[part] == twin.stored[part]
 
 
 def test_reading_a_damaged_history_changes_nothing() -> None:

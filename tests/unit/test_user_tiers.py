@@ -16,7 +16,7 @@ from models.events import (
 from models.policy.user import UserPolicy
 from models.text.summary import EXTRACTIVE
 from models.user.facts import part_of
-from tests.support.user_driver import NOON, User, causes, flat
+from tests.support.user_driver import NOON, User, flat
 
 
 def numbers(first: int, last: int, session: str = "s") -> list[tuple[str, int]]:
@@ -151,21 +151,6 @@ def two_sessions(user: User, turns: int = 4) -> None:
         user.say(f"What of boat {n}?", session="kept")
 
 
-def test_a_user_who_is_erased_leaves_nothing() -> None:
-    """Every part goes, nothing is told, and neither is anything of a user who was never there."""
-    user = User(high_turns=4, keep_turns=2)
-    user.say("My name is Alex. I live in Oslo.")
-    user.forget(Retraction(key="location"))
-    two_sessions(user)
-    user.store()
-    outputs = user.erase()
-    parts = user.state.changed_parts()
-
-    assert (outputs, set(parts), {*parts.values()}) == ([], {*user.stored}, {None})
-    user.store()
-    assert (user.stored, user.erase(), user.erase("s"), user.state.changed_parts()) == ({}, [], [], {})
-
-
 @pytest.mark.parametrize("stored", [True, False])
 def test_who_comes_again_is_new(stored: bool) -> None:
     """Numbers, episodes and facts begin anew, whether or not the erasure was written meanwhile."""
@@ -252,19 +237,6 @@ def test_past_values_of_the_session_s_time_go() -> None:
     user.store()
     assert user.state.facts.count_active() == 1
     assert [type(o) for o in user.erase("gone", 2, 3)] == [UserMemoryChanged]
-
-
-def test_a_value_that_another_session_took_back_goes_too() -> None:
-    """A fact that is past bears the name of the session that ended it: the time says where it is from."""
-    user = User()
-    user.say("I live in Oslo.", session="gone")
-    user.say("My name is Alex.", session="kept")
-    user.forget(Retraction(key="location"), session_id="kept")
-    user.forget(Retraction(key="name"), session_id="kept")
-    changes = [o for o in user.erase("gone", 1, 1) if isinstance(o, FactChanged)]
-
-    assert causes(changes) == [("location", "", "erased")]
-    assert [(key, f.value) for _, key, f in user.state.facts.all()] == [("name", "Alex")]
 
 
 def test_what_other_sessions_took_back_is_remembered() -> None:

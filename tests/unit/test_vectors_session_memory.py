@@ -105,15 +105,6 @@ async def test_a_batch_whose_parts_differ_in_length_is_refused(memory: SessionVe
         await memory.add_turns([turn(1), turn(2)], np.zeros((1, 256), dtype=np.float32))
 
 
-async def test_turns_know_where_their_records_stand(memory: SessionVectorMemory) -> None:
-    """Who waits for a turn's consequences needs its offset; turns indexed without one say so."""
-    turns = [turn(1), turn(2)]
-    vectors = memory._embedder.embed([t.content for t in turns])
-    await memory.add_turns(turns, vectors, None, [Position("turns.v1", 3, 70), None])
-
-    assert [(t.partition, t.event_offset) for t in await memory.last_turns(S)] == [(3, 70), (None, None)]
-
-
 async def test_one_id_in_two_apps_is_two_sessions(memory: SessionVectorMemory) -> None:
     """Neither replaces, trims, erases or finds a turn of the other; an erasure that names no app (0.2) takes both."""
     of_b = SessionName("b", "s")

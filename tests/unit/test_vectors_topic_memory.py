@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
 from msgspec import structs
@@ -18,7 +17,6 @@ from models.wire.codec import encode
 from streams.index.collections import TOPICS, latest_of
 from streams.index.server import ServerStore
 from streams.index.session_memory import TopicMemory, forget_before
-from streams.ports import Vectors
 from tests.support.session_driver import NOON
 from tests.support.topics_indexed import POLICY, SUBJECTS, IndexedSession
 from tests.support.zero_embedder import ZeroEmbedder
@@ -65,24 +63,6 @@ async def test_every_turn_is_in_one_topic_before_any_event_names_it(session: Ind
 
     assert await titles(session.memory) == {"boats": [0, 1, 8, 9, 10, 11], "bread": [2, 3, 4, 5, 6, 7]}
     assert [len(session.changes), session.changes[-1][0].turn] == [5, 8]
-
-
-class Alike(ZeroEmbedder):
-    """To which all texts are alike."""
-
-    def embed(self, texts: Sequence[object]) -> Vectors:
-        """The first direction for each."""
-        return super().embed(texts) + np.eye(1, self.dim, dtype=np.float32)
-
-
-async def test_topics_as_near_as_each_other_come_in_a_fixed_order(store: ServerStore) -> None:
-    """By id: whatever the store has first, an answer stays the same from one reading to the next."""
-    session = IndexedSession(store, Alike())
-    await session.talk("visas", "boats", "taxes")
-    found = await session.memory.find_similar("anything", S)
-
-    assert [topic.similarity for topic in found] == [1.0] * 3
-    assert [topic.topic_id for topic in found] == sorted(topic.topic_id for topic in found)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -151,16 +131,6 @@ async def test_topics_of_a_forgotten_life_are_gone(session: IndexedSession) -> N
         ("visas", False, [0]),
     ]
     assert [_subject(topic.title) for topic in await session.memory.gone(S, found, 100)] == ["bread", "boats"]
-
-
-async def test_a_history_lacks_what_the_store_no_longer_has(store: ServerStore, session: IndexedSession) -> None:
-    """A turn that left the index is in the archive alone; the rest is served in order of time."""
-    await session.talk("boats", "boats")
-    topic = await session.memory.topic(S)
-    await store.delete("turns", where={"session_id": "s", "turn": 1})
-    assert topic is not None
-
-    assert [turn.turn for turn in await session.memory.messages(topic, include_packed=True)] == [0, 2, 3]
 
 
 async def test_what_is_no_event_is_passed(session: IndexedSession) -> None:

@@ -1,6 +1,5 @@
 """How users' events become points: which of the log count, whose embedding, and what cannot stop the index."""
 
-import random
 from datetime import timedelta
 
 import msgspec
@@ -119,31 +118,3 @@ async def test_what_an_erasure_takes_from_a_fact_goes(store: ServerStore) -> Non
 
     assert [("city", "Rome"), ("city", "Oslo")] == [(each.key, each.value) for each in found[0]]
     assert len(found[1]) == 6
-
-
-@pytest.mark.parametrize("seed", range(3))
-async def test_any_cut_of_the_log_ends_on_the_same_facts(store: ServerStore, seed: int) -> None:
-    """Batches of any size, some repeated as after a crash: what an event says of earlier values is enough."""
-    rng = random.Random(seed)
-    user = IndexedUser(store)
-    whole = IndexedUser(store, user="whole")
-    for _ in range(30):
-        said = fact(rng.choice(["name", "city"]), rng.choice("ABC"), rng.choice([0.9, 1.0]))
-        for each in (user, whole):
-            each.now = user.now
-            each.learn(said)
-        user.now += rng.randint(0, 1) * timedelta(minutes=1)
-    log = list(user.log)
-    while log:
-        size = rng.randint(1, 7)
-        for _ in range(rng.randint(1, 2)):
-            facts = latest_of(FACTS, records(log[:size]), FactChanged)
-            await user.memory.add_facts(facts)
-        del log[:size]
-    await whole.index([each for each in whole.log if isinstance(each[0], FactChanged)])
-
-    async def values(name: str) -> list[tuple[object, ...]]:
-        found = await user.memory.facts("a", name, include_past=True)
-        return [(f.key, f.value, f.active, f.valid_from, f.valid_until) for f in found]
-
-    assert await values("u") == await values("whole")

@@ -50,15 +50,6 @@ def test_the_policy_files_threshold_wins(tmp_path: Path, name: str, text: str, t
     assert policy_of(load_settings(policy_file=file)).topics.threshold == threshold
 
 
-def test_a_policy_file_that_names_none_has_the_embedders(tmp_path: Path) -> None:
-    """Another field of the section does not hide it."""
-    file = tmp_path / "p.toml"
-    file.write_text("[topics]\nmax_topics = 7\n")
-    topics = policy_of(load_settings(policy_file=file)).topics
-
-    assert (topics.max_topics, topics.similarity_threshold) == (7, WordLlamaEmbedder.topic_similarity)
-
-
 def test_what_neither_scores_nor_folds_needs_no_scorer(tmp_path: Path) -> None:
     """Sinks, runbooks and intake are the policy file's, also where the scorer's file is gone."""
     file = tmp_path / "p.toml"
