@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -23,9 +22,7 @@ from models.events import (
 )
 from models.wire.codec import encode
 from streams.api.live.messages import AlertNote
-from streams.api.live.service import page_routes
 from streams.api.live.timeline import MOST_QUOTED_CHARS
-from streams.http.health import Api
 from streams.index.collections import SEGMENTS
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
@@ -395,21 +392,3 @@ async def test_the_pages_files_are_open_and_strict(served: Watched) -> None:
     assert (page.headers["cache-control"], again.status_code, head.status_code) == ("no-cache", 304, 200)
     assert (moved.status_code, moved.headers["location"]) == (308, "/live/")
     assert [404] * 6 == [each.status_code for each in missing]
-
-
-async def test_only_files_that_were_there_are_served(tmp_path: Path) -> None:
-    """No path of a request reaches the file system: not what is beside the folder, nor what comes later."""
-    (tmp_path / "secret.js").write_text("secret")
-    folder = tmp_path / "static"
-    (folder / "views").mkdir(parents=True)
-    (folder / "index.html").write_text("page")
-    (folder / "views" / "list.js").write_text("list")
-    (folder / "notes.txt").write_text("of whoever made it")
-    app = Api(page_routes(folder), [])
-    (folder / "later.js").write_text("later")
-    async with client_of(app) as client:
-        found = [(await client.get(f"/live/{name}")).text for name in ("", "index.html", "views/list.js")]
-        missing = [await client.get(f"/live/{name}") for name in ("later.js", "%2e%2e/secret.js", "notes.txt")]
-
-    assert found == ["page", "page", "list"]
-    assert [each.status_code for each in missing] == [404] * 3

@@ -1,6 +1,7 @@
 """Users, spaces and projects of one partition of commands: what is taken up, kept and counted, and what is due."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -112,16 +113,11 @@ def test_due_spaces_are_known() -> None:
     assert [due.app_id for due in fold.progress["app"].due(first + 9 * minute)] == ["app1", "app2"]
 
 
-def remembered(content: str, app_id: str = "shop") -> ProjectMemoryAdded:
-    """Somebody adds a fact to a project."""
-    kind = MemoryType.FACT
-    return ProjectMemoryAdded(app_id=app_id, project_id="web", timestamp=NOON, memory_type=kind, content=content)
-
-
 def test_accesses_of_more_than_a_write_takes_are_all_counted() -> None:
     """Each once, in several writes; a crash after each of them changes nothing."""
     entities: Entities = {}
-    facts = [remembered(f"{n}: " + WIDE * 900) for n in range(900)]
+    about: dict[str, Any] = {"app_id": "shop", "project_id": "web", "timestamp": NOON, "memory_type": MemoryType.FACT}
+    facts = [ProjectMemoryAdded(content=f"{n}: " + WIDE * 900, **about) for n in range(900)]
     added = keep(entities, MemoryPartitionFold(entities, Policy()), commands(*facts))
     ids = [event.item_id for event in added if isinstance(event, ProjectItemChanged)]
     (read,) = commands(MemoriesAccessed(app_id="shop", project_id="web", timestamp=NOON, ids=ids), first=len(facts))

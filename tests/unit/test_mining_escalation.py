@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from jobs.analyse.mining.escalation import JOB, app_table, survival_table
+from jobs.analyse.mining.escalation import JOB, app_table
 from jobs.analyse.mining.escalation_shapes import change_points, described, name_of, resampled
 from jobs.analyse.mining.results import JobResult
 from models.policy.archive import ArchivePolicy, EscalationMining
@@ -87,15 +87,6 @@ def test_a_faster_app_is_found_and_a_shuffled_one_is_not() -> None:
     found = [dict(app_table(ended(each), POLICY).select("app_id", "faster").iter_rows()) for each in (times, shuffled)]
 
     assert [{"fast": True, "slow": False}, {"fast": None, "slow": None}] == found
-
-
-def test_few_are_not_told_of() -> None:
-    """An app of four users is not held against others; where nobody escalates all are calm while five are there."""
-    few, many = ended([("few", 20, 3)] * 40, users=4), ended([("many", 20, 15)] * 40)
-    calm = survival_table(ended([("a", turns, None) for turns in range(1, 11)]), POLICY)
-
-    assert ["many"] == app_table(pl.concat([few, many]), POLICY)["app_id"].to_list()
-    assert [0, 6] == calm.filter(pl.col("app") == "all apps")["scored_turn"].to_list()
 
 
 def test_the_planted_week(ready_week: Callable[[str], JobResult], planted: LakePaths, tmp_path: Path) -> None:

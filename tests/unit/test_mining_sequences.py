@@ -77,19 +77,6 @@ def test_frequent_patterns_hold_sessions_with_against_those_without() -> None:
     )
 
 
-def test_patterns_of_four_users_are_not_shown() -> None:
-    """Not even in many sessions, in none of the tables."""
-    few = seen([("ab", 9)] * 40, users=4)
-    many = seen([("cd", None)] * 40).with_columns(
-        session_id="o-" + pl.col("session_id"), user_id="o-" + pl.col("user_id")
-    )
-    sessions = pl.concat([few, many])
-
-    shown = [*frequent_table(sessions, POLICY)["pattern"], *before_alerts(sessions, POLICY)["pattern"]]
-
-    assert ["c → d"] == shown
-
-
 def test_transitions_are_counted_by_stays() -> None:
     """Six of ten stay calm, two of four come back; what came after a cut nobody knows."""
     plain = seen([("", None)] * 6 + [("", None)] * 4)

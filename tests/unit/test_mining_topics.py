@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import polars as pl
 
@@ -11,7 +10,7 @@ from jobs.analyse.mining.job import Frames, MiningInput
 from jobs.analyse.mining.likeness import kept_vectors
 from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.topic_clusters import cluster_table, clustered, members
-from jobs.analyse.mining.topic_names import lookup, marks_of, named_by, naming_marks, words_of
+from jobs.analyse.mining.topic_names import marks_of, named_by, naming_marks, words_of
 from jobs.analyse.mining.topics import JOB, cycling
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, TopicMining
 from streams.archive.catalog import LakePaths
@@ -221,13 +220,3 @@ def test_words_of_the_group_alone_name_it() -> None:
     frame = pl.concat([said({0: ["refund parcel"] * 4}), said({1: ["refund"] * 9})])
 
     assert named(frame) == {1: ["refund"]}
-
-
-def test_the_condition_finds_what_the_marks_found() -> None:
-    """DuckDB splits words as the marks do, in any case and alphabet."""
-    texts = pl.Series("text", ["REFUND for the Überweisung.", "refunds überweisung", "überweisung-refund", "refund"])
-    by = lookup(marks_of(texts), pl.Series([True, False, True, False]), ["refund", "überweisung"])
-
-    found = duckdb.from_arrow(texts.to_frame().to_arrow()).filter(by.sql("text")).fetchall()
-
-    assert found == [(texts[0],), (texts[2],)]

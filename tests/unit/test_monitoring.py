@@ -36,11 +36,6 @@ def test_everything_is_in_step() -> None:
     assert drift(DEPLOY) == {}
 
 
-def altered(**changes: Any) -> MonitoringRules:
-    """The rules with the first alert changed."""
-    return MonitoringRules((msgspec.structs.replace(LIKED, **changes), *RULES.alerts[1:]), RULES.recorded)
-
-
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
@@ -64,7 +59,8 @@ def altered(**changes: Any) -> MonitoringRules:
 )
 def test_a_rule_out_of_step_is_found(changes: dict[str, Any], what: str) -> None:
     """Each fault of an alert is named, so that its author need not look for it."""
-    said = [finding.what for finding in findings(altered(**changes), BOARDS, DEPLOY)]
+    altered = MonitoringRules((msgspec.structs.replace(LIKED, **changes), *RULES.alerts[1:]), RULES.recorded)
+    said = [finding.what for finding in findings(altered, BOARDS, DEPLOY)]
 
     assert [each for each in said if what in each] != []
 

@@ -3,7 +3,6 @@
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 import pytest
 
 from models import events
@@ -82,18 +81,6 @@ def test_somebody_decides_on_a_pending_fact(promoted: bool, left: tuple[int, int
     assert left == (project.stats.pending, project.stats.memories)
 
 
-@pytest.mark.parametrize(("fields", "outcome"), [({}, "done"), ({"content": "x" * 1_001}, "too_long")])
-def test_adding_by_hand(fields: dict[str, Any], outcome: str) -> None:
-    """Each is audited and answered; a refused one says why and keeps nothing."""
-    project = Project()
-    project.say("Good morning!")
-    added(project, **fields)
-    (audited,) = project.of(events.ProjectAudited)
-
-    assert outcome == project.result[0] == audited.outcome
-    assert (outcome == "done") == (project.stats.memories == 1) == (not project.stats.results[0].detail)
-
-
 def test_deeds_on_memories() -> None:
     """Edited, related, deleted: answered with the item; no end dangles, and episodes name only what is there."""
     project = Project()
@@ -165,11 +152,6 @@ def test_a_consolidation_that_was_asked_for_is_answered() -> None:
     assert {} == project.items("pending")
 
 
-def bring(project: Project, **items: object) -> None:
-    """Import items."""
-    project.put(msgspec.convert({"timestamp": project.now, **project.ids, **items}, events.ProjectImported))
-
-
 def test_messages_that_an_older_export_lacks_become_chunks() -> None:
     """They are not lost, and are still counted."""
     project = Project(short_term={"chunk_messages": 4})
@@ -177,7 +159,7 @@ def test_messages_that_an_older_export_lacks_become_chunks() -> None:
     older: events.ProjectConversation = project.items("conversation")["s0"]
     for n in range(1, 9):
         project.say(f"Something of number {n} was said.")
-    bring(project, conversations=[older])
+    project.do(events.ProjectImported, conversations=[older])
     conversation = project.items("conversation")["s0"]
     chunks = sorted((each.first_turn, each.last_turn, each.messages) for each in project.items("chunk").values())
 

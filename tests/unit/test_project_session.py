@@ -129,15 +129,6 @@ def test_reading_writes_nothing_and_a_flush_only_what_changed(tmp_path: Path) ->
     assert (existed, changed) == (False, ["conversations.json"])
 
 
-def test_a_damaged_file_is_said_when_it_is_first_needed(tmp_path: Path) -> None:
-    """Nothing is written over it."""
-    (tmp_path / MEMORIES).write_text('[{"id": ]')
-    with pytest.raises(ConfigurationError, match=r"long-term-memory.json, line 1, column 9"):
-        system(tmp_path).search("x")
-
-    assert (tmp_path / MEMORIES).read_text() == '[{"id": ]'
-
-
 def test_consolidation_archives_what_is_old_and_weak(tmp_path: Path) -> None:
     """By the session's clock, with what it saved; the memory stays in the files, and a decision in force in use."""
     clock = Clock()

@@ -88,13 +88,6 @@ def test_level_halves_after_its_half_life() -> None:
     )
 
 
-def test_nothing_observed_scores_zero() -> None:
-    """Without any signal the score and all shares are 0."""
-    combination = _combine([])
-
-    assert (0.0, {0.0}) == (combination.score, {signal.share for signal in combination.shares()})
-
-
 def test_score_is_the_noisy_or_of_weighted_signals() -> None:
     """Two signals combine as the chance that not both are wrong."""
     combination = _combine([0.5], patterns=PatternSignals(repeated_probing=1.0))

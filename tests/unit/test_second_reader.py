@@ -1,6 +1,5 @@
 """The second reader of statements: what it is asked, what its answers come to, and what it makes of its weights."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from models.events import MemoryType, ReadStatement, StatementsRead, StatementsRequested
 from models.risk.turn_model import WORD_BITS
 from streams.inference.statement_reader import TYPES, ReaderWeights, StatementReader, word_vector
-from streams.ports import Vectors
 from tests.support.project_driver import Project, causes
 
 ASKING = {"ask": True}
@@ -62,11 +60,6 @@ def test_what_it_is_less_sure_of_waits_and_does_not_grow_by_itself() -> None:
     assert {} == project.items("memory")
 
 
-def flat(texts: Sequence[str]) -> Vectors:
-    """Vectors that say nothing."""
-    return np.zeros((len(texts), 384), np.float32)
-
-
 def test_a_word_that_speaks_for_a_type_decides_where_vectors_say_nothing() -> None:
     """By its weight; a sentence without it is left alone, and no sentence is no error."""
     words = np.zeros((len(TYPES), 2**WORD_BITS), np.int8)
@@ -74,7 +67,7 @@ def test_a_word_that_speaks_for_a_type_decides_where_vectors_say_nothing() -> No
     words[TYPES.index(MemoryType.GOAL), place] = int(100 * np.sign(sign))
     nothing = np.array([2.0, *[0.0] * 7], np.float32)
     weights = ReaderWeights(np.zeros((len(TYPES), 384), np.int8), words, nothing, np.ones(2, np.float32))
-    reader = StatementReader(flat, weights)
+    reader = StatementReader(lambda texts: np.zeros((len(texts), 384), np.float32), weights)
 
     assert [("Two nodes", MemoryType.GOAL)] == [
         (each.content, each.memory_type) for each in reader.read(["Two nodes", "Two apples", "", "!"])

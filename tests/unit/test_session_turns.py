@@ -305,20 +305,6 @@ def test_foreign_state_is_refused(head: bytes) -> None:
         SessionState.load({"head": head})
 
 
-@pytest.mark.parametrize("restart", [False, True])
-def test_forgotten_session_begins_anew(restart: bool) -> None:
-    """Once the marker is gone, any number opens the session, whether or not the worker restarted in between."""
-    session = Session()
-    session.say(5)
-    session.end()
-    session.put(SessionTimedOut("s", session.deadline))
-    if restart:
-        session.store()
-    session.say(0, risk=0.95)
-
-    assert (1, 0, "raised") == (session.profile.turn_count, session.profile.late_turns, session.alerts[-1].cause)
-
-
 TOLD = data_file("long_sessions")
 ACKNOWLEDGED = "Noted for the boat."
 

@@ -155,6 +155,7 @@ def test_misspelt_variables_are_found(variable: str, value: str, meant: str | No
         (b'[alerts]\nrenotify_after = "half an hour"\n', "$.alerts.renotify_after"),
         (b'[[notify.routes]]\nsinks = ["pager"]\n', "value 'pager' - at `$.notify.routes[0].sinks[0]`"),
         (b"[alerts\n", "at line 1"),
+        *((text.encode(), named) for text, named in data_file("policies")["refused"]),
     ],
 )
 def test_a_wrong_policy_names_its_field(policy: bytes, expected: str) -> None:

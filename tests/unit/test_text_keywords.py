@@ -12,7 +12,7 @@ from models.text.disguise import Unmasked, unmask
 from models.text.features import features_of, is_refusal
 from models.text.language import ENGLISH, UNDECIDED, language_of
 from models.text.summary import Passage, count_topics, summarise, topic_names, topics_of
-from models.text.words import estimate_tokens, fold_text, utf8_bytes, words_of, words_of_each
+from models.text.words import fold_text, words_of, words_of_each
 from tests.support.data_files import data_file
 
 RISKY = ("weapon", "hack", "bypass", "exploit")
@@ -50,13 +50,6 @@ def test_folding_sees_through_disguise() -> None:
     assert ["hack", "the", "planet", "don't"] == actual
 
 
-def test_sizes() -> None:
-    """Four characters are a token, rounded up; bytes are UTF-8."""
-    actual = (estimate_tokens(""), estimate_tokens("abcde"), utf8_bytes("aé"), utf8_bytes("ab"))
-
-    assert (0, 2, 3, 2) == actual
-
-
 LINE = st.one_of(
     st.text(st.characters(exclude_characters="\n"), max_size=60),
     st.text(st.sampled_from("aB'`\u2019 .!?\u03a3\u0301\u200b\x0b\x1c\x85\u2028\ufb01"), max_size=20),
@@ -91,17 +84,6 @@ def test_risk_outweighs_topics() -> None:
     harmless = Passage("The garden needs water and sun in spring. The garden roses like water and sun.")
 
     assert "I want revenge on him" in _summarise(harmless, Passage("I want revenge on him.", 0.9), harmless)
-
-
-def test_second_sentence_adds_what_the_first_left_out() -> None:
-    """A repetition of the first sentence is worth nothing."""
-    actual = _summarise(
-        Passage("The printer shows error nine on its display."),
-        Passage("The printer shows error nine on its display."),
-        Passage("Our office moves to another street."),
-    )
-
-    assert "The printer shows error nine on its display. Our office moves to another street." == actual
 
 
 def test_key_topics_are_those_most_sentences_name() -> None:

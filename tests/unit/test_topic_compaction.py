@@ -44,15 +44,6 @@ def test_thirteenth_message_packs_nine() -> None:
     assert (4, [9]) == (talk.active.active_messages, [block.messages for block in talk.active.packed])
 
 
-def test_only_the_topic_that_grew_is_compacted() -> None:
-    """Others keep their messages."""
-    talk = Talk()
-    talk.discuss(1, 12)
-    talk.discuss(0, 13)
-
-    assert [12, 4] == [topic.active_messages for _, topic in talk.topics.store.topics()]
-
-
 @pytest.mark.behaviour("topic-08")
 @pytest.mark.parametrize("codec", ["zstd", "gzip", "deflate"])
 def test_packed_again_it_is_merged_with_what_was_packed(codec: str) -> None:
@@ -174,17 +165,11 @@ def packed(entries: object) -> bytes:
     return base64.b64encode(gzip.compress(json.dumps(entries).encode()))
 
 
-def entries_of(data: bytes) -> list[dict[str, object]]:
-    """What is packed."""
-    entries: list[dict[str, object]] = json.loads(gzip.decompress(base64.b64decode(data)))
-    return entries
-
-
 def with_third(**fields: object) -> Callable[[bytes], bytes]:
     """The third message with another field."""
 
     def change(data: bytes) -> bytes:
-        entries = entries_of(data)
+        entries: list[dict[str, object]] = json.loads(gzip.decompress(base64.b64decode(data)))
         entries[2] |= fields
         return packed(entries)
 
@@ -222,6 +207,21 @@ def test_topic_goes_on_when_nothing_is_whole() -> None:
     assert ("topics", "damaged_history", wrong, b"s") == (letter.stage, letter.reason, letter.value, letter.key)
     assert str(list(range(9))) in letter.detail
     assert [] == [part for part in talk.stored if part.startswith(("tp", "th"))]
+
+
+@pytest.mark.parametrize("codec", ["gzip", "deflate"])
+def test_truncated_text_gives_its_beginning(codec: str) -> None:
+    """Half of the text, by either codec of deflate: the messages before the cut are kept, in order."""
+    talk, _ = damaged(lambda data: data[: len(data) // 2], messages=31, codec=codec)
+    unpacked = talk.ask(0)[-1]
+    whole = len(unpacked.active_turns) - 5
+
+    assert [*range(whole), *range(27, 31), 32] == unpacked.active_turns
+    assert (27 - whole, 1) == (unpacked.released_messages, len(talk.damages))
+    assert 0 < whole < 27
+    assert [f"Message {n} of it." for n in range(whole)] == [
+        message.content for message in talk.topics.store.active_messages(0)[:whole]
+    ]
 
 
 def test_checksum_alone_costs_nothing() -> None:

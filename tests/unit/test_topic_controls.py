@@ -22,11 +22,6 @@ IMPORTANCE = "importance"
 HEAD = {"session_id": "s", "timestamp": NOON}
 
 
-def adjust(talk: Talk, **fields: object) -> None:
-    """A rating or tags, as they come over the wire."""
-    talk.put(msgspec.convert(HEAD | fields, TopicAdjusted))
-
-
 def feedback(talk: Talk, value: float, **fields: object) -> None:
     """A thumb up or down."""
     talk.put(msgspec.convert(HEAD | {"value": value} | fields, FeedbackGiven))
@@ -44,7 +39,7 @@ def two_topics(turn: int = 0) -> tuple[Talk, str, str]:
 def test_importance_and_tags_of_a_named_topic() -> None:
     """Both are told; the active topic stays the active one, and rating is no access."""
     talk, first, _ = two_topics()
-    adjust(talk, topic_id=first, importance=0.9, tags=["ship", "storm"])
+    talk.put(msgspec.convert(HEAD | {"topic_id": first, "importance": 0.9, "tags": ["ship", "storm"]}, TopicAdjusted))
     change = talk.changes[-1]
 
     assert_fields(

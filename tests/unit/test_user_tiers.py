@@ -16,7 +16,7 @@ from models.events import (
 from models.policy.user import UserPolicy
 from models.text.summary import EXTRACTIVE
 from models.user.facts import part_of
-from tests.support.user_driver import NOON, User, flat
+from tests.support.user_driver import NOON, User, causes, flat
 
 
 def numbers(first: int, last: int, session: str = "s") -> list[tuple[str, int]]:
@@ -237,6 +237,19 @@ def test_past_values_of_the_session_s_time_go() -> None:
     user.store()
     assert user.state.facts.count_active() == 1
     assert [type(o) for o in user.erase("gone", 2, 3)] == [UserMemoryChanged]
+
+
+def test_a_value_that_another_session_took_back_goes_too() -> None:
+    """A fact that is past bears the name of the session that ended it: the time says where it is from."""
+    user = User()
+    user.say("I live in Oslo.", session="gone")
+    user.say("My name is Alex.", session="kept")
+    user.forget(Retraction(key="location"), session_id="kept")
+    user.forget(Retraction(key="name"), session_id="kept")
+    changes = [o for o in user.erase("gone", 1, 1) if isinstance(o, FactChanged)]
+
+    assert causes(changes) == [("location", "", "erased")]
+    assert [(key, f.value) for _, key, f in user.state.facts.all()] == [("name", "Alex")]
 
 
 def test_what_other_sessions_took_back_is_remembered() -> None:

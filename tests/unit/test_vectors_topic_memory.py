@@ -1,7 +1,7 @@
 """Vector memory of topics: what is kept of their events, and what is found again."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ from models.wire.arrival import SessionTimedOut
 from models.wire.codec import encode
 from streams.index.collections import TOPICS, latest_of
 from streams.index.server import ServerStore
-from streams.index.session_memory import TopicMemory, forget_before
+from streams.index.session_memory import forget_before
 from tests.support.session_driver import NOON
 from tests.support.topics_indexed import POLICY, SUBJECTS, IndexedSession
 from tests.support.zero_embedder import ZeroEmbedder
@@ -28,12 +28,6 @@ S = SessionName("a", "s")
 def session(store: ServerStore) -> IndexedSession:
     """A session of at most four topics."""
     return IndexedSession(store, ZeroEmbedder())
-
-
-async def titles(memory: TopicMemory, session: SessionName = S) -> dict[str, list[int]]:
-    """Subjects of the topics that are kept, the latest active first, with their turns at hand."""
-    found = (await memory.topics(session)).kept
-    return {_subject(topic.title): topic.active_turns for topic in found}
 
 
 def _subject(title: str) -> str:
@@ -51,17 +45,13 @@ def last(log: Iterable[ConsumerRecord]) -> list[tuple[TopicChanged, int]]:
     return latest_of(CONVERSATION_TOPICS, log, TopicChanged, key=TOPICS.key)
 
 
-async def add(memory: TopicMemory, changes: Sequence[tuple[TopicChanged, int]]) -> None:
-    """Index a batch of the log."""
-    latest = last([record(change) for change in changes])
-    await memory.add_changes(latest, ZeroEmbedder().embed(latest))
-
-
 async def test_every_turn_is_in_one_topic_before_any_event_names_it(session: IndexedSession) -> None:
     """Turns above the last event's number belong to the active topic, whatever the event was."""
     await session.talk("boats", "bread", "bread", "bread", "boats", "boats")
 
-    assert await titles(session.memory) == {"boats": [0, 1, 8, 9, 10, 11], "bread": [2, 3, 4, 5, 6, 7]}
+    found = {_subject(topic.title): topic.active_turns for topic in (await session.memory.topics(S)).kept}
+
+    assert found == {"boats": [0, 1, 8, 9, 10, 11], "bread": [2, 3, 4, 5, 6, 7]}
     assert [len(session.changes), session.changes[-1][0].turn] == [5, 8]
 
 
@@ -77,7 +67,8 @@ async def test_any_cut_of_the_log_ends_on_the_same_topics(store: ServerStore, se
     while log:
         size = rng.randint(1, 12)
         for _ in range(rng.randint(1, 2)):
-            await add(session.memory, log[:size])
+            latest = last([record(change) for change in log[:size]])
+            await session.memory.add_changes(latest, ZeroEmbedder().embed(latest))
         del log[:size]
 
     assert one_by_one == await session.memory.topics(S)

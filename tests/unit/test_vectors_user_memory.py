@@ -24,14 +24,6 @@ def records(log: list[tuple[UserOutput, int]]) -> list[ConsumerRecord]:
     ]
 
 
-def one_episode(store: ServerStore, **answer: object) -> IndexedUser:
-    """A user with an episode, and how it was answered."""
-    user = IndexedUser(store, high_turns=2, keep_turns=0)
-    user.chat(2)
-    user.answer(1, 2, "They spoke of boats.", **answer)
-    return user
-
-
 def unit(place: int, length: float = 1.0) -> list[float]:
     """A direction."""
     return [length * (n == place) for n in range(len(MATTERS))]
@@ -51,7 +43,9 @@ def unit(place: int, length: float = 1.0) -> list[float]:
 )
 async def test_any_other_embedding_is_made_anew(store: ServerStore, answer: dict[str, object]) -> None:
     """From the summary: of another model, another size or length, or what no store would take."""
-    user = one_episode(store, **answer)
+    user = IndexedUser(store, high_turns=2, keep_turns=0)
+    user.chat(2)
+    user.answer(1, 2, "They spoke of boats.", **answer)
     await user.index()
     ((found, _),) = await user.memory.find_episodes("a", "u", "boats", max_distance=0.1, top_k=3)
 

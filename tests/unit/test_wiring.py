@@ -16,7 +16,6 @@ from streams.inference.onnx_embedder import MiniLmEmbedder
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import load_settings
 from streams.wiring import policy_of, scorer_of, written_policy
-from tests.support.data_files import data_file
 from tests.support.fields import assert_fields
 
 
@@ -133,12 +132,3 @@ def test_file_overrides_single_fields() -> None:
     )
     assert_fields(policy.risk.weights, level=0.5, trajectory=0.5)
     assert (datetime(2010, 1, 1, tzinfo=UTC), 10) == (policy.intake.earliest_time, policy.memory.buffer_turns)
-
-
-@pytest.mark.parametrize(("text", "named"), data_file("policies")["refused"])
-def test_errors_name_the_field(text: str, named: str) -> None:
-    """A wrong file is refused with what is wrong and where."""
-    with pytest.raises(ConfigurationError) as caught:
-        load_policy(text.encode(), "toml")
-
-    assert named in str(caught.value)

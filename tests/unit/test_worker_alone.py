@@ -37,16 +37,12 @@ def test_the_command_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     """`worker all` starts nothing where another one runs."""
     monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
     monkeypatch.setattr(worker, "run_until_stopped", lambda *_, **__: pytest.fail("started"))
-    with only_one(tmp_path):
-        result = CliRunner().invoke(_app(), ["all"])
-
-    assert isinstance(result.exception, ConfigurationError)
-
-
-def _app() -> typer.Typer:
     app = typer.Typer()
     app.command()(worker.worker)
-    return app
+    with only_one(tmp_path):
+        result = CliRunner().invoke(app, ["all"])
+
+    assert isinstance(result.exception, ConfigurationError)
 
 
 FORBIDDEN = {"PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": "/cache", "PATH": "/bin"}
