@@ -88,6 +88,16 @@ def test_few_sessions_or_users_are_not_compared(before: int, now: int, users: in
     assert 0 == drift.compared(sessions(before, now, shift=5.0, users=users), POLICY).height
 
 
+def test_days_are_held_against_the_whole_baseline() -> None:
+    """The shifted day stands out; a day of few sessions is not told of."""
+    days = drift.by_day(sessions(700, 100, shift=2.0), POLICY).filter(pl.col("measure") == "mean_risk")
+    few = drift.by_day(sessions(70, 100, shift=2.0), POLICY)
+
+    assert 8 == days.height
+    assert MONDAY == days.sort("psi")["day"][-1]
+    assert {MONDAY} == set(few["day"])
+
+
 def labels(count: int, *, honest: bool, seed: int = 0) -> pl.DataFrame:
     """Labelled alerts of one week, whose probabilities come true or not."""
     random = np.random.default_rng(seed)

@@ -50,7 +50,9 @@ def test_slopes_withstand_outliers_and_rises_are_first() -> None:
     """Theil and Sen's median: one wild turn makes no rise; what does not move has neither slope nor rise."""
     curves = described(points({"falls": STEP[::-1], "flat": np.full(20, 0.1), "rises": STEP}), RULES)
 
-    assert [("falls", None), ("flat", None), ("rises", 11)] == curves.select("session_id", "change_at").rows()
+    assert [("falls", None, 1), ("flat", None, None), ("rises", 11, 1)] == curves.select(
+        "session_id", "change_at", "changes"
+    ).rows()
     assert [False, None, True] == curves.select(pl.col("slope") > 0).to_series().to_list()
 
     rising, wild = np.linspace(0.1, 0.5, 21), np.linspace(0.1, 0.5, 21)

@@ -182,6 +182,29 @@ def stability_by_chance(bins: int, n_baseline: int, n_sample: int) -> float:
     return (bins - 1) * (1 / n_baseline + 1 / n_sample)
 
 
+def by_day(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
+    """Stability index of each day's sessions against the whole baseline, over all apps, for measures of numbers."""
+    schema = {
+        "day": pl.Date, "measure": pl.String, "psi": pl.Float64, "psi_by_chance": pl.Float64, "sessions": pl.Int64,
+        "users": pl.Int64, "here": pl.Boolean,
+    }  # fmt: skip
+    rows = []
+    for name in measured(sessions.columns):
+        known = sessions.drop_nulls(name).with_columns(pl.col(name).cast(pl.Float64))
+        before = known.filter(~pl.col("here"))
+        if not _enough(before, policy):
+            continue
+        edges = quantile_edges(before[name].to_numpy(), policy.drift.bins)
+        counted = counts_in(before[name].to_numpy(), edges)
+        crowded = known.filter(pl.len().over("day") >= policy.drift.min_sessions)
+        for (day,), of_day in crowded.sort("day").group_by("day", maintain_order=True):
+            psi = stability(counted, counts_in(of_day[name].to_numpy(), edges))
+            chance = stability_by_chance(len(counted), before.height, of_day.height)
+            index = round(psi, _EFFECT_DIGITS), round(chance, _EFFECT_DIGITS)
+            rows.append((day, name, *index, *about(of_day).values(), of_day["here"][0]))
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
 def findings(shifted: pl.DataFrame, period: Period, baseline: Period) -> Iterator[Finding]:
     """One for each measure that moved; of an app only where not all apps moved alike."""
     everywhere = set(shifted.filter(pl.col("app_id") == ALL_APPS)["measure"])
@@ -344,7 +367,7 @@ def _find(frames: Frames, asked: MiningInput) -> JobFindings:
             figure("highest_psi", highest, here, digits=3),
         ],
         findings=list(findings(shifted, asked.period, before)),
-        tables={"measures": tests, "calibration": weeks, "reliability": bins},
+        tables={"measures": tests, "days": by_day(everything, asked.policy), "calibration": weeks, "reliability": bins},
         notes=_notes(here, there, asked.policy) + shares,
     )
 

@@ -42,6 +42,7 @@ from jobs.analyse.mining.job import (
     is_few,
     part_of,
     percent,
+    share,
 )
 from jobs.analyse.mining.source import Tables, beside, first_alerts
 from jobs.analyse.mining.statistics import PERCENT, ByUser, Floats, false_discovery_rates, rounded
@@ -49,6 +50,10 @@ from jobs.analyse.mining.wording import figure, finding, mining_job
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import literal
 
+_SLOPE_STEP = 0.1
+"""Width of a bar of slopes, risk over the session."""
+_DONE_STEP = 10
+"""Width of a bar of changes, percent of a session."""
 _RISING = pl.col("slope_low") > 0
 
 
@@ -98,7 +103,7 @@ def refine(frames: Frames, policy: ArchivePolicy) -> Frames:
 
 
 def find(frames: Frames, asked: MiningInput) -> JobFindings:
-    """Shapes and survival of the period."""
+    """Shapes, survival, slopes and changes of the period."""
     rules, sessions = asked.policy.escalation, frames["sessions"]
     earlier = asked.earlier("sessions", sessions)
     now, before = shaped(sessions, earlier, rules)
@@ -108,6 +113,8 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
         "shape_curves": curve_table(now, rules),
         "survival": survival_table(sessions, asked.policy),
         "apps": apps.drop("about_others"),
+        "slopes": _slopes(now),
+        "changes": _changes(now),
     }
     return JobFindings(
         figures=figures_of(sessions, now),
@@ -132,6 +139,34 @@ def figures_of(sessions: pl.DataFrame, curves: pl.DataFrame) -> list[Figure]:
         figure("median_turns_from_change_to_alert", to_alert, led, part=beyond(about(led))),
         figure("rising_sessions_percent", rising, curves, part=_RISING, digits=2),
     ]
+
+
+def _slopes(curves: pl.DataFrame) -> pl.DataFrame:
+    """Sessions by their slope over the whole session, in steps."""
+    rise = pl.col("slope") * pl.col("scored")
+    return (
+        curves.filter(pl.col("slope").is_not_null())
+        .group_by(rise_from=(rise / _SLOPE_STEP).floor() * _SLOPE_STEP)
+        .agg(*COUNTED, *share("surely_rising_percent", _RISING, scale=PERCENT))
+        .with_columns(pl.col("rise_from").round(2), rise_to=(pl.col("rise_from") + _SLOPE_STEP).round(2))
+        .sort("rise_from")
+    )
+
+
+def _changes(curves: pl.DataFrame) -> pl.DataFrame:
+    """Sessions by where their risk turns upwards first."""
+    done = pl.col("change_done") * PERCENT
+    return (
+        curves.filter(pl.col("change_done").is_not_null())
+        .group_by(done_percent_from=(done / _DONE_STEP).floor().cast(pl.Int64) * _DONE_STEP)
+        .agg(
+            *COUNTED,
+            pl.col("change_rise").mean().alias("mean_rise"),
+            *share("escalated_percent", ESCALATED, scale=PERCENT),
+        )
+        .with_columns(done_percent_to=pl.col("done_percent_from") + _DONE_STEP)
+        .sort("done_percent_from")
+    )
 
 
 _SURVIVAL: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -312,4 +347,4 @@ def faster_apps(apps: pl.DataFrame, asked: MiningInput) -> Iterator[Finding]:
         )
 
 
-JOB = mining_job("escalation", version=3, heavy=heavy, find=find, refine=refine)
+JOB = mining_job("escalation", version=2, heavy=heavy, find=find, refine=refine)

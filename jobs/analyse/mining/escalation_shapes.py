@@ -26,14 +26,15 @@ _MAD_TO_SD = 1.4826
 _MOVING: dict[str, pl.DataType | type[pl.DataType]] = {
     "session_id": pl.String,
     **dict.fromkeys(("slope", "slope_low", "slope_high"), pl.Float64),
-    "change_at": pl.Int64,
+    **dict.fromkeys(("changes", "change_at"), pl.Int64),
+    **dict.fromkeys(("change_done", "change_rise"), pl.Float64),
 }
 
 
 def described(points: pl.DataFrame, policy: EscalationMining) -> pl.DataFrame:
     """One row per session of `points` with its resampled curve, its slope and its first change upwards.
 
-    Slope (risk per scored turn) and change are null for curves that move less than `policy.min_rise`. About 0.8 ms
+    Slope (risk per scored turn) and changes are null for curves that move less than `policy.min_rise`. About 0.8 ms
     for each curve that moves, of which Theil and Sen's slope takes 0.65; nothing for the rest. Of `session_id`,
     `point` from 0 on, `nth` (scored turns before it) and `risk`.
     """
@@ -62,11 +63,10 @@ def _moving(risk: Floats, nth: NDArray[np.int64], policy: EscalationMining) -> t
     slope = stats.theilslopes(risk, nth, alpha=policy.confidence)
     changes = change_points(risk, policy)
     means = [float(risk[start:end].mean()) for start, end in pairwise([0, *changes, len(risk)])]
-    rises = (
-        at for at, (before, after) in zip(changes, pairwise(means), strict=True) if after - before >= policy.min_rise
-    )
-    first = next((int(nth[at]) + 1 for at in rises), None)
-    return float(slope.slope), float(slope.low_slope), float(slope.high_slope), first
+    rises = ((at, after - before) for at, (before, after) in zip(changes, pairwise(means), strict=True))
+    found = next(((at, rise) for at, rise in rises if rise >= policy.min_rise), None)
+    first = (None, None, None) if found is None else (int(nth[found[0]]) + 1, found[0] / len(risk), found[1])
+    return float(slope.slope), float(slope.low_slope), float(slope.high_slope), len(changes), *first
 
 
 def change_points(risk: Floats, policy: EscalationMining) -> list[int]:

@@ -108,10 +108,27 @@ def fact_tables(facts: pl.DataFrame, changes: pl.DataFrame) -> Frames:
         pl.len().alias("active"),
         *(each for cell in ("duplicate", "stale") for each in share(f"{cell}_ratio", pl.col(cell))),
     )
+    per_user = facts.group_by(_USER).agg(pl.len().cast(pl.Int64).alias("facts"), pl.col("session_id"))
+    by_count = (
+        per_user.sort("facts")
+        .join_asof(_SPANS, on="facts")
+        .explode("session_id")
+        .group_by("span")
+        .agg(pl.col("facts").min(), *reversed(COUNTED))
+        .sort("facts")
+        .drop("facts")
+    )
     return {
         "facts": by_category.with_columns(pl.col("duplicate_ratio", "stale_ratio").round(DIGITS)).sort("category"),
         "fact_changes": _changes_by_category(changes),
+        "facts_per_user": by_count,
     }
+
+
+_SPANS = pl.DataFrame(
+    {"facts": [1, 2, 3, 6, 11, 21, 51], "span": ["1", "2", "3-5", "6-10", "11-20", "21-50", "more than 50"]}
+).set_sorted("facts")
+"""From how many facts on a user is in which row."""
 
 
 def _changes_by_category(changes: pl.DataFrame) -> pl.DataFrame:

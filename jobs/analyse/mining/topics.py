@@ -14,7 +14,7 @@ import ibis
 import polars as pl
 from scipy.stats import mannwhitneyu
 
-from jobs.analyse.mining.job import COUNTED, Finding, Frames, JobFindings, MiningInput, share
+from jobs.analyse.mining.job import COUNTED, Finding, Frames, JobFindings, MiningInput, share, smaller_side
 from jobs.analyse.mining.likeness import kept_vectors
 from jobs.analyse.mining.source import Tables, beside, with_alerted
 from jobs.analyse.mining.statistics import ByUser
@@ -105,6 +105,7 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
         tables={
             "topics": table.drop("group"),
             "topic_days": _days(texts, words, asked.policy),
+            "novelty": _novelty(texts),
             **circles.tables,
         },
         notes=_notes(texts, lots, asked),
@@ -144,6 +145,21 @@ def _days(texts: pl.DataFrame, words: Words, policy: ArchivePolicy) -> pl.DataFr
             "sessions",
             "users",
         )
+    )
+
+
+def _novelty(texts: pl.DataFrame) -> pl.DataFrame:
+    novel = pl.col("novel").cast(pl.Boolean)
+    return (
+        texts.filter("here", pl.col("distance").is_not_null())
+        .group_by("day")
+        .agg(
+            pl.col("distance").cast(pl.Float64).mean().round(3),
+            novel.mean().round(4).alias("novel_ratio"),
+            *COUNTED,
+            smaller_side(novel).alias("about_novel_ratio"),
+        )
+        .sort("day")
     )
 
 

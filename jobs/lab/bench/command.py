@@ -24,7 +24,7 @@ app = typer.Typer(
 )
 _HELP = tomllib.loads((Path(__file__).parent / "help.toml").read_text("utf-8"))
 Form = Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")]
-_ON_KAFKA = {"stream", "kills", "scale", "recovery", "roles"}
+_ON_KAFKA = {"stream", "kills", "scale", "recovery", "roles", "gateway"}
 """Measured on a Kafka of their own."""
 _WITH_CONTENDERS = {"stream", "kills"}
 Quick = Annotated[bool, typer.Option("--quick", help="One short run to see that it works, about a minute.")]
@@ -62,7 +62,7 @@ def _quick_or_whole(name: str) -> Callable[..., None]:
     return measure
 
 
-for _name in ("stream", "scale", "memories", "project", "roles"):
+for _name in ("stream", "scale", "memories", "project", "roles", "gateway"):
     _command(_name, _quick_or_whole(_name))
 
 
