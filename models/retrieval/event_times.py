@@ -14,7 +14,7 @@ from typing import NamedTuple
 from models.language.days import month_of
 from models.retrieval.lexical import words_in
 from models.text.tables import PatternTables
-from models.text.words import capped
+from models.text.words import fold_text, words_of
 
 _TABLES = PatternTables("event_times", pieces={"MONTH": PatternTables("days").piece("MONTH")}, room="retrieval")
 _RE = _TABLES.section("times")
@@ -30,7 +30,6 @@ _UNIT_DAYS = {"day": (1, 0), "week": (7, 3), "month": (30, 15), "year": (365, 12
 """Of a unit: its days, and how many earlier or later than said it may have been."""
 _YEARS = (date.min.year + 2, date.max.year - 2)
 """Seen from other years, what is named may be in none."""
-_APART = {code: " " for code in range(128) if not chr(code).isalnum()}
 _STEPS = {"last": -1, "past": -1, "this": 0, "next": 1}
 
 
@@ -76,7 +75,7 @@ def _words_held(text: str) -> frozenset[str]:
     """Words of a text, of which a pattern needs one; what an apostrophe joins is apart."""
     if not text.isascii():
         return frozenset(words_in(text))
-    return frozenset(capped(text).lower().translate(_APART).split())
+    return frozenset(words_of(fold_text(text).replace("'", " ")))
 
 
 def _relative(text: str, said: date, held: frozenset[str]) -> Iterator[DayInterval]:

@@ -21,8 +21,8 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
 )
 _QUOTES = str.maketrans("\u2019\u2018\u02bc`\u201c\u201d\u2026\u2013\u2014", "''''\"\".--")
-_SEPARATORS = str.maketrans({chr(c): " " for c in range(128) if not chr(c).isalnum() and chr(c) != "'"})
-_SEPARATORS_IN_LINES = _SEPARATORS | {ord("\n"): "\n"}
+_SEPARATORS = bytes(c if chr(c).isalnum() or chr(c) in "'\n" else ord(" ") for c in range(128))
+_BYTES = _SEPARATORS + bytes(range(128, 256))
 
 
 def fold_text(content: str) -> str:
@@ -50,7 +50,14 @@ def words_of(folded: str) -> list[str]:
     >>> words_of("well, don't panic!")
     ['well', "don't", 'panic']
     """
-    return folded.translate(_SEPARATORS).split()
+    return _spaced(folded).split()
+
+
+def _spaced(folded: str) -> str:
+    """The text with spaces in place of punctuation; line breaks and apostrophes stay."""
+    if folded.isascii():  # A table of bytes takes half as long as one of characters.
+        return folded.encode().translate(_BYTES).decode()
+    return folded.translate(_SEPARATORS.decode())
 
 
 def words_of_each(texts: list[str]) -> list[list[str]]:
@@ -63,7 +70,7 @@ def words_of_each(texts: list[str]) -> list[list[str]]:
     # What folding does to a text that is not ASCII, or is too long, it must not do to its neighbours.
     if not texts or not lines.isascii() or len(lines) > HEAD_CHARS + TAIL_CHARS:
         return [words_of(fold_text(text)) for text in texts]
-    return [line.split() for line in fold_text(lines).translate(_SEPARATORS_IN_LINES).split("\n")]
+    return [line.split() for line in _spaced(fold_text(lines)).split("\n")]
 
 
 class Remembered(dict[str, _T], Generic[_T]):

@@ -51,10 +51,11 @@ class SessionVectorMemory:
         vectors: Vectors,
         risks: Sequence[float | None] | None = None,
         places: Sequence[Position | None] | None = None,
+        languages: Sequence[str | None] | None = None,
     ) -> None:
         """Index turns in log order, with vectors `(n_turns, dim)`; durable on return, repeating it changes nothing."""
         missing = [None] * len(turns)
-        parts = zip(turns, vectors, risks or missing, places or missing, strict=True)
+        parts = zip(turns, vectors, risks or missing, places or missing, languages or missing, strict=True)
         await self._store.upsert(TURNS.name, [_point(*each) for each in parts])
         await forget_older(self._store, TURNS, turns, self._keep_turns, {})
 
@@ -198,11 +199,11 @@ def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def _point(turn: Turn, vector: Vectors, risk: float | None, place: Position | None) -> Point:
+def _point(turn: Turn, vector: Vectors, risk: float | None, place: Position | None, language: str | None) -> Point:
     extra: Payload = {"risk": turn.risk if turn.risk is not None else risk}
     if place is None:
-        return turn_point(turn, None, vector, extra)
-    return turn_point(turn, place.offset, vector, {**extra, "partition": place.partition})
+        return turn_point(turn, None, vector, extra, language)
+    return turn_point(turn, place.offset, vector, {**extra, "partition": place.partition}, language)
 
 
 class IndexedTopics(NamedTuple):

@@ -18,9 +18,15 @@ _DAY_MS = 86_400_000
 _LOOKS = "looks"
 
 
-def turn_point(turn: Turn, offset: int | None, vector: Vectors, extra: Payload | None = None) -> Point:
-    """The point of a turn, whose text is cut into words once. See `Collection.point`."""
-    words, language = words_in(turn.content), language_of(turn.content)
+def turn_point(
+    turn: Turn, offset: int | None, vector: Vectors, extra: Payload | None = None, language: str | None = None
+) -> Point:
+    """The point of a turn, whose text is cut into words once, and asked for its language where that is not given.
+
+    See `Collection.point`.
+    """
+    words = words_in(turn.content)
+    language = language_of(turn.content) if language is None else language
     found_by = TURNS.found_by(turn, terms_of(words, language))
     return TURNS.point(
         turn, offset, vector, extra={**_trait_fields(turn, words, language), **(extra or {})}, words=found_by

@@ -125,15 +125,20 @@ def score_turns(turns: Sequence[AnyTurn], vectors: Vectors, embedder: Embedder, 
     return risks
 
 
-def weighed(
-    turns: Sequence[Turn], vectors: Vectors, policy: RiskPolicy, embedder: Embedder, scorer: TurnScorer
+def weighed(  # noqa: PLR0917 - what is known of each turn, then by what it is weighed
+    turns: Sequence[Turn],
+    vectors: Vectors,
+    languages: Sequence[str],
+    policy: RiskPolicy,
+    embedder: Embedder,
+    scorer: TurnScorer,
 ) -> list[float | None]:
     """The scorer's risk of the roles it scores in the languages that it reads; a producer's risk is the turn's own."""
     risks: list[float | None] = [None] * len(turns)
     scored = [n for n, turn in enumerate(turns) if turn.role in policy.scored_roles]
     found = score_turns([turns[n] for n in scored], vectors[scored], embedder, scorer)
     for n, risk in zip(scored, found, strict=True):
-        risks[n] = risk if policy.reads(language_of(turns[n].content) or ENGLISH) else None
+        risks[n] = risk if policy.reads(languages[n] or ENGLISH) else None
     return risks
 
 

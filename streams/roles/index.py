@@ -31,6 +31,7 @@ from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
 from models.session.turn_numbers import PlacedCorrection
+from models.text.language import language_of
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.api.assembly import Beside, memory_api
@@ -253,9 +254,11 @@ class IndexRole(BatchRole):
             vectors = await self._answered(partial(asyncio.to_thread, self._embedder.embed, texts))
         of_turns, of_topics = vectors[: len(turns)], vectors[len(turns) :]
         with stage("score"):
-            risks = weighed(turns, of_turns, self._policy.risk, self._embedder, self._scorer)
+            languages = [language_of(turn.content) for turn in turns]
+            risks = weighed(turns, of_turns, languages, self._policy.risk, self._embedder, self._scorer)
+        places = [each.place for each in first.kept]
         asks: dict[int, list[Ask]] = {
-            RESTED_ON: [partial(self._memory.add_turns, turns, of_turns, risks, [each.place for each in first.kept])],
+            RESTED_ON: [partial(self._memory.add_turns, turns, of_turns, risks, places, languages)],
             RESTING: [partial(self._topics.add_changes, changes, of_topics)],
             LAST: [partial(forget_before, self._store, erased)],
         }

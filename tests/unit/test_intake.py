@@ -10,6 +10,7 @@ from aiokafka.structs import ConsumerRecord
 
 from models.events import AnyTurn, InputEvent, MemoryDeleted, RestoredMessage, Role, TopicRestored
 from models.policy import IntakePolicy, Policy
+from models.text.language import ENGLISH
 from models.wire.codec import encode
 from models.wire.envelope import Headers, headers_for
 from models.wire.flood import FloodGauge
@@ -84,7 +85,8 @@ def taken_in(scorer: Noting) -> list[float | None]:
 
 def indexed(scorer: Noting) -> list[float | None]:
     """Risks by the index role."""
-    return weighed(SAID, EMBEDDER.embed([turn.content for turn in SAID]), Policy().risk, EMBEDDER, scorer)
+    vectors = EMBEDDER.embed([turn.content for turn in SAID])
+    return weighed(SAID, vectors, [ENGLISH] * len(SAID), Policy().risk, EMBEDDER, scorer)
 
 
 @pytest.mark.parametrize("risks_of", [taken_in, indexed])
