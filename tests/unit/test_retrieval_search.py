@@ -19,9 +19,9 @@ from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.turn_traits import turn_point
 from streams.index.user_memory import UserMemory
-from streams.inference.wordllama import WordLlamaEmbedder
 from tests.support.api_doubles import said
 from tests.support.blank_events import blank
+from tests.support.loaded import loaded_embedder
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Payload indexes have no effect:UserWarning", "ignore:Local mode performs exact:UserWarning"
@@ -32,19 +32,13 @@ SUBJECTS = ["The cat sleeps all day.", "My car needs new tyres.", "Rice takes tw
 ANN = Scope(user_id="ann")
 
 
-@pytest.fixture(scope="module")
-def embedder() -> WordLlamaEmbedder:
-    """The default one, loaded once."""
-    return WordLlamaEmbedder()
-
-
 class Searched:
     """An empty store, and search over it with the defaults."""
 
-    def __init__(self, embedder: WordLlamaEmbedder) -> None:
+    def __init__(self) -> None:
         self.store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
-        self.embedder = embedder
-        self.search = HybridSearch(self.store, embedder)
+        self.embedder = loaded_embedder()
+        self.search = HybridSearch(self.store, self.embedder)
 
     async def index(self, *turns: Turn) -> None:
         """Write turns as the index role does."""
@@ -57,9 +51,9 @@ class Searched:
 
 
 @pytest.fixture
-async def memory(embedder: WordLlamaEmbedder) -> AsyncIterator[Searched]:
+async def memory() -> AsyncIterator[Searched]:
     """It knows nothing yet."""
-    made = Searched(embedder)
+    made = Searched()
     yield made
     await made.store.close()
 

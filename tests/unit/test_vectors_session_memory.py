@@ -11,23 +11,17 @@ from models.errors import AmbiguousApp
 from models.events import Position, SessionName, Turn
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory, forget_before
-from streams.inference.wordllama import WordLlamaEmbedder
 from tests.support.api_doubles import said
+from tests.support.loaded import loaded_embedder
 
 S = SessionName("a", "s")
 START = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
 
-@pytest.fixture(scope="module")
-def embedder() -> WordLlamaEmbedder:
-    """The default embedder."""
-    return WordLlamaEmbedder()
-
-
 @pytest.fixture
-def memory(store: ServerStore, embedder: WordLlamaEmbedder) -> SessionVectorMemory:
+def memory(store: ServerStore) -> SessionVectorMemory:
     """A memory that keeps ten turns per session."""
-    return SessionVectorMemory(store, embedder, keep_turns=10)
+    return SessionVectorMemory(store, loaded_embedder(), keep_turns=10)
 
 
 def turn(number: int, content: str = "hello", *, session: str = "s", app: str = "a", risk: float | None = None) -> Turn:

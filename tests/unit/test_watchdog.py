@@ -15,19 +15,9 @@ from streams.kafka import watchdog as module
 from streams.kafka.transport import BatchConsumer, CommittedConsumerThread
 from streams.kafka.watchdog import LogEnds, PartitionProgress, Watchdog, unread_ends, watched
 from streams.observe.telemetry import metrics
+from tests.support.api_doubles import Clock
 
 LIMIT_S = 120
-
-
-class Clock:
-    """Seconds that pass when told to."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def __call__(self) -> float:
-        """Now."""
-        return self.now_s
 
 
 class Case:
