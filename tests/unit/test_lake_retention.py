@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -122,13 +122,3 @@ def test_rows_that_go_are_not_emptied_first(place: LakePaths) -> None:
 
     assert {"rows"} == {each.what for each in applied(place, policy)}
     assert ([], [(4,)]) == (applied(place, policy), asked(place, "SELECT count(*) FROM raw.retained"))
-
-
-def test_today_is_of_utc(place: LakePaths) -> None:
-    """A day is over when it is over in UTC."""
-    with reading(place) as con:
-        on_the_day = due(con, RetentionPolicy(content_days=1), today=date(2026, 3, 5))
-        the_day_after = due(con, RetentionPolicy(content_days=1), today=date(2026, 3, 6))
-
-    assert (0, 3) == (len(on_the_day), len(the_day_after))
-    assert datetime(2026, 3, 4, 12, tzinfo=UTC) == OLD

@@ -11,7 +11,7 @@ from models.events import EpisodeClosed, RequestedTurn, Role, SegmentRequested, 
 from models.policy import MemoryPolicy, Policy
 from models.state.buffer import BufferedTurn, TurnBuffer, encode_turn
 from models.state.parts import Parts
-from models.state.vectors import TurnMark, VectorRing, quantise
+from models.state.vectors import VectorRing, quantise
 from tests.support.fields import assert_fields
 from tests.support.session_driver import NOON, Session
 
@@ -84,22 +84,6 @@ def test_quantised_cosine_is_close() -> None:
     exact = vectors[:-1] @ vectors[-1] / np.linalg.norm(vectors[:-1], axis=1) / np.linalg.norm(vectors[-1])
 
     assert np.allclose(exact, ring.cosines(unit(*vectors[-1])), atol=0.01)
-
-
-def test_vector_ring_survives_storage() -> None:
-    """Read from its parts it is the same ring: same cosines bit for bit, same marks, 73 bytes each."""
-    parts = Parts({})
-    ring = VectorRing(parts, 4)
-    rng = np.random.default_rng(3)
-    for turn in [0, 2, 6, 4, 8, 10]:
-        ring.remember(turn, TurnMark.RISKY if turn == 8 else 0, unit(*rng.normal(size=64)))
-    ring.mark(6, TurnMark.REFUSED)
-    stored = {name: value for name, value in parts.changes().items() if value is not None}
-    again = VectorRing(Parts(stored), 4)
-    probe = unit(*rng.normal(size=64))
-
-    assert (ring.turns, ring.marks, ring.cosines(probe)) == (again.turns, again.marks, again.cosines(probe))
-    assert ([4, 6, 8, 10], {73}) == (sorted(again.turns), {len(value) for value in stored.values()})
 
 
 def summarised(first: int, summary: str) -> SegmentSummarised:

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from jobs.analyse.mining.escalation import JOB, app_table
-from jobs.analyse.mining.escalation_shapes import change_points, described, name_of, resampled
+from jobs.analyse.mining.escalation_shapes import described, name_of
 from jobs.analyse.mining.results import JobResult
 from models.policy.archive import ArchivePolicy, EscalationMining
 from streams.archive.catalog import LakePaths
@@ -32,17 +32,6 @@ def ended(times: Sequence[tuple[str, int, int | None]], *, users: int = 1_000) -
     apps, scored, at = zip(*times, strict=True)
     escalated = pl.Series(at, dtype=pl.Int64)
     return sessions_of(len(times), users=users, app_id=[*apps], scored=[*scored], escalated_at=escalated)
-
-
-def test_curves_are_resampled_and_a_step_is_one_change() -> None:
-    """By straight lines between their ends; a change is where the mean moves, and only there."""
-    curves = [resampled(np.array(risk), 3).tolist() for risk in ([0.0, 1.0], [0.0, 0.5], [0.25])]
-
-    assert [[0.0, 0.5, 1.0], [0.0, 0.25, 0.5], [0.25, 0.25, 0.25]] == curves
-
-    noise = np.random.default_rng(0).normal(0, 0.02, 20)
-
-    assert ([10], []) == (change_points(STEP + noise, RULES), change_points(0.3 + noise, RULES))
 
 
 @pytest.mark.behaviour("card-09")

@@ -86,20 +86,6 @@ def test_app_with_more_alerts_stands_out() -> None:
     assert not list(findings_of(sessions(*even), sessions().clear(), week, ArchivePolicy()))
 
 
-def test_change_against_the_earlier_period_is_found_either_way() -> None:
-    """A share that doubled is a finding, a share that halved too; an unchanged one is none."""
-    few = sessions(*({"alerts": int(n < 20)} for n in range(200)))
-    many = sessions(*({"alerts": int(n < 60)} for n in range(200)))
-    week = Period(DAY, DAY)
-
-    titles = [
-        [finding.title for finding in findings_of(now, before, week, ArchivePolicy())]
-        for now, before in ((many, few), (few, many), (few, few))
-    ]
-
-    assert [["More sessions alert than before"], ["Fewer sessions alert than before"], []] == titles
-
-
 def test_one_critical_session_of_six_is_counted_and_what_is_hidden_is_said() -> None:
     """Such a week is not calm: what is about too few is told from what there is nothing to tell of."""
     rows = [{"judgements": 0, "judge_ms": 0}] * 5 + [

@@ -55,21 +55,6 @@ def asked() -> MiningInput:
     return MiningInput(WEEK, POLICY, nothing, None, None)  # type: ignore[arg-type]
 
 
-def test_clusters_tell_matters_apart_the_same_each_time() -> None:
-    """Sessions of different matters never share a cluster; learning is seeded."""
-    frame = texts(OLD, sessions=40)
-
-    result = clustered(bare(frame), bare(frame).clear(), POLICY)
-
-    matter = frame["session_id"].str.slice(4).cast(pl.Int64) % 2
-    mixed = result.with_columns(matter=matter).group_by("group").agg(pl.col("matter").mean())["matter"]
-    assert float((mixed - 0.5).abs().mean()) > 0.4  # type: ignore[arg-type]
-
-    before, here = bare(texts(OLD, seed=1)), bare(texts([*OLD, *NEW], seed=2))
-
-    assert clustered(here, before, POLICY).equals(clustered(here, before, POLICY))
-
-
 def test_novel_is_what_the_earlier_period_does_not_know() -> None:
     """A new matter is far from all that is known; the same is not, and without an earlier period nothing is."""
     before, here = texts(OLD, sessions=60, seed=1), texts([*OLD, *NEW], sessions=60, seed=2)

@@ -44,14 +44,6 @@ def test_sessions_of_one_user_are_not_taken_for_many() -> None:
     assert np.mean(np.array(naive) <= 0.05) > 0.12
 
 
-def test_an_effect_on_all_users_is_found() -> None:
-    """Whoever is in the group alerts twice as often, whatever their habit."""
-    users, group, hits = dependent(0, 200)
-    hits |= group & (np.random.default_rng(1).random(len(hits)) < 0.15)
-
-    assert ByUser(users).share_chance(group, hits) < 0.001
-
-
 def remissions() -> pl.DataFrame:
     """The trial as sessions: escalated is relapsed."""
     relapsed = [week for week, count in WITH_DRUG.items() for _ in range(count)]

@@ -154,16 +154,6 @@ def test_what_makes_no_sense(tmp_path: Path) -> None:
         MemorySystem(tmp_path, max_context_tokens=10_001).build_context("x", system_prompt="word " * 10_000)
 
 
-def test_a_small_window_has_small_reserves(tmp_path: Path) -> None:
-    """As over HTTP: reserves are shares of a window of another size."""
-    memory = MemorySystem(tmp_path, max_context_tokens=1_000, now=Clock())
-    talk(memory)
-    context = memory.build_context(QUESTION)
-
-    assert context.budget.total == 1_000
-    assert "PostgreSQL" in context.allocation.text
-
-
 def test_what_is_told_counts_as_accessed(tmp_path: Path) -> None:
     """What was found and did not fit nobody read; what a search finds counts, but for chunks."""
     memory = MemorySystem(tmp_path, max_context_tokens=20, now=Clock())

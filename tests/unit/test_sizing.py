@@ -38,15 +38,6 @@ def test_a_plan_is_the_arithmetic_of_what_was_measured() -> None:
     assert found.index_gb == pytest.approx(864e6 * 30 * 2_000 / 1e9)
 
 
-def test_longer_turns_cost_disk_as_often_as_their_text_is_written() -> None:
-    """100 bytes more, written twice to Kafka and once to the index; the archive grows in proportion."""
-    short, long = (plan(ExpectedLoad(turns_per_day=1e9, turn_bytes=size), COST, Prices()) for size in (300.0, 400.0))
-
-    assert long.kafka_disk_gb - short.kafka_disk_gb == pytest.approx(100 * 2 * 30 * 3)
-    assert long.index_gb - short.index_gb == pytest.approx(100 * 30)
-    assert long.archive_gb_per_day / short.archive_gb_per_day == pytest.approx(4 / 3)
-
-
 def test_what_breaks_first_is_said() -> None:
     """Where one process or one machine is not enough, the plan names what carries it."""
     said = " ".join(plan(ExpectedLoad(turns_per_day=1e9), COST, Prices()).limits)

@@ -143,23 +143,6 @@ def test_return_unpacks_everything(codec: str, restart: bool) -> None:
     assert [] == talk.active.packed
 
 
-def test_unpacked_topic_is_compacted_when_due_again() -> None:
-    """It may grow by eight, as many as a compaction packs; the ninth message compacts it down to four."""
-    talk = long_topic()
-    talk.ask(0)
-    assert [] == talk.discuss(0, 7)
-    (compacted,) = talk.discuss(0, 1)
-
-    assert ("compacted", 4, 45) == (
-        compacted.cause,
-        talk.active.active_messages,
-        sum(block.messages for block in talk.active.packed),
-    )
-    assert compacted.compaction is not None
-    assert [*range(36, 40), *range(41, 46)] == compacted.compaction.turns
-    assert [*range(40), *range(41, 46)] == compacted.packed_turns
-
-
 def packed(entries: object) -> bytes:
     """As the source packs it."""
     return base64.b64encode(gzip.compress(json.dumps(entries).encode()))

@@ -16,7 +16,7 @@ from models.events import (
 )
 from tests.support.fields import assert_fields
 from tests.support.session_driver import NOON
-from tests.support.topic_driver import Talk, causes, matter, when
+from tests.support.topic_driver import Talk, matter, when
 
 IMPORTANCE = "importance"
 HEAD = {"session_id": "s", "timestamp": NOON}
@@ -154,19 +154,6 @@ def test_restored_topic_is_as_it_was() -> None:
     assert_fields(change, active_turns=list(range(116, 120)), packed_turns=list(range(100, 116)))
     assert_fields(change, created_at=NOON, last_active_at=when(10), active=False)
     assert "second" == talk.active.title
-
-
-def test_restored_topic_is_matched_and_unpacked() -> None:
-    """By the vector of its title: the user comes back to it as to any other."""
-    talk, *_ = two_topics(turn=1000)
-    talk.put(restored(), vector=matter(7))
-    talk.store()
-    changes = talk.ask(7)
-
-    assert (["left", "unpacked"], 21) == (causes(changes), changes[-1].message_count)
-    assert [f"Archived {n}." for n in range(20)] == [
-        message.content for message in talk.topics.store.active_messages(talk.topics.active or 0)[:20]
-    ]
 
 
 def test_kept_topic_is_not_restored_over() -> None:
