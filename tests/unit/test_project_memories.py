@@ -3,9 +3,11 @@
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from models import events
+from tests.support.entity_driver import NOON
 from tests.support.project_driver import Project
 
 UNSURE = "Maybe we decided to use Redis."
@@ -167,3 +169,21 @@ def test_messages_that_an_older_export_lacks_become_chunks() -> None:
     assert ([0], 9, 2, 2) == (
         conversation.recent, conversation.total_turns, conversation.chunks, project.stats.chunks,
     )  # fmt: skip
+
+
+def test_a_memory_keeps_its_earlier_states() -> None:
+    """All that the policy has room for, the latest."""
+    for most, left in ((16, 10), (4, 4)):
+        project, other = Project(), Project(long_term={"history": most})
+        project.do(events.ProjectMemoryAdded, memory_type="fact", content="Fact 10.")
+        (memory,) = project.items("memory").values()
+        past = [
+            events.MemoryRevision(
+                recorded_at=NOON, content=f"Fact {n}.", importance=0.5, valid_from=NOON, valid_until=None
+            )
+            for n in range(10)
+        ]
+        other.do(events.ProjectImported, memories=[msgspec.structs.replace(memory, history=past)])
+        found: events.ProjectMemory = other.items("memory")[memory.id]
+
+        assert past[-left:] == found.history

@@ -136,19 +136,3 @@ def test_a_place_that_is_denied_ends_wherever_it_stands() -> None:
     assert causes(user.changes)[2:] == [("hometown", "Hamburg", "retracted"), ("location", "Leipzig", "updated")]
     assert user.profile == {"location": "Leipzig"}
     assert [past.value for past in user.changes[-1].history] == ["Hamburg"]
-
-
-def test_relatives_facts_are_theirs() -> None:
-    """A child's or a pet's allergy is kept, beside the user's own, and is taken back like any fact."""
-    user = User()
-    user.say("My daughter Mia is allergic to peanuts and I'm allergic to cats.")
-    user.say("My son can't eat gluten.")
-    user.say("Our cat can't eat fish.")
-    assert user.profile == {
-        "daughter_allergy_peanuts": "allergic",
-        "allergy_cats": "allergic",
-        "son_avoids_gluten": "avoids",
-        "cat_avoids_fish": "avoids",
-    }
-    user.say("My daughter is no longer allergic to peanuts.")
-    assert set(user.profile) == {"allergy_cats", "son_avoids_gluten", "cat_avoids_fish"}

@@ -38,20 +38,6 @@ def test_threshold_must_be_passed(threshold: float, topics: int) -> None:
     assert topics == len(talk.titles)
 
 
-@pytest.mark.behaviour("topic-02")
-def test_without_a_threshold_the_seeds_is_taken() -> None:
-    """0.7, also by name: a cosine of 0.71 joins, one of 0.69 does not."""
-    near, far = between(0, 1, 0.4979), between(0, 1, 0.512)
-    for policy in ({}, {"similarity_threshold": 0.7}):
-        joined, started = Talk(active_bonus=0, **policy), Talk(active_bonus=0, **policy)
-        joined.ask(0)
-        joined.ask(near)
-        started.ask(0)
-        started.ask(far)
-
-        assert (0.7, 1, 2) == (joined.policy.topics.threshold, len(joined.titles), len(started.titles))
-
-
 @pytest.mark.behaviour("topic-01")
 def test_best_of_several_is_joined() -> None:
     """The nearest, not the first above the threshold."""

@@ -93,14 +93,6 @@ def test_the_same_text_is_a_repeat_and_other_text_a_conflict_with_both_places() 
     assert repeated == [letter]
 
 
-def test_a_text_that_was_kept_unmasked_is_the_same_as_its_masked_repeat() -> None:
-    """What stands may be older than the rule by which texts are kept by now."""
-    stands = {placed(said(0), 1).name: StandingTurn("mail ann@example.org", 0, 1)}
-    _, conflicts = first_turns([placed(said(0, "mail [mail]"), 5)], stands, lambda _: "mail [mail]")
-
-    assert conflicts == []
-
-
 def test_of_an_early_release_s_point_the_text_stands_and_gets_its_place() -> None:
     """Releases that kept no place of a turn: other text is a conflict, at an unknown first place."""
     stands = {placed(said(0), 1).name: StandingTurn("hello", None, -1)}
