@@ -123,14 +123,15 @@ def _escalation(measured: Measured) -> dict[str, Any]:
     policy, last = next(reversed(named.items()))
     rates = [figure(each, "false_alarm_ratio") for each in entries_at(last, "by_app").values()]
     areas = entries_at(last, "roc_auc_by_app").values()
-    curve = [(figure(row, "false_alarm_ratio") or 0.0, figure(row, "recall")) for row in rows_at(last, "curve")]
+    curve = [(figure(row, "false_alarm_ratio") or 0.0, figure(row, "recall") or 0.0) for row in rows_at(last, "curve")]
+    recalls = [0.0 if rate > _GOAL_RATE else recall for rate, recall in curve]
     return {
         "policy": policy,
         "last": {
             **entries_at(last, "overall"),
             "mean_auc": mean(areas) if areas else None,
             "least_auc": min(areas, default=None),
-            "recall": max((recall for rate, recall in curve if recall and rate <= _GOAL_RATE), default=None),
+            "recall": max(recalls, default=None),
             "worst_rate": max((rate for rate in rates if rate is not None), default=None),
         },
         "alerts": [
