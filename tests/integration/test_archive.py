@@ -30,7 +30,7 @@ from streams.roles import archive
 from streams.settings import Settings
 from streams.settings.archive import ArchiveSettings
 from streams.wiring import embedder_of, policy_of
-from tests.support.fault_driver import recorded, running, send, write
+from tests.support.fault_driver import recorded, running, send, until, write
 from tests.support.lake_records import example, profile, turn
 
 PARTITIONS = 3
@@ -43,21 +43,24 @@ def settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"archive": eager})
 
 
-async def archived(settings: Settings, within_s: float = 60) -> Verification:
+async def archived(settings: Settings) -> Verification:
     """Wait until everything that is in the log now is archived, then verify."""
     names = [topic.full_name(settings.topic_prefix) for topic in (TURNS, PROFILES, ALERTS, DEAD_LETTERS)]
     async with consumer(settings.kafka) as client:
         await client.topics()
         partitions = [TopicPartition(name, p) for name in names for p in range(PARTITIONS)]
         ends = {p: end for p, end in (await client.end_offsets(partitions)).items() if end}
-    async with asyncio.timeout(within_s):
-        while True:
-            with suppress(ConfigurationError), closing(open_reader(paths_of(settings))) as con:
-                rows = con.execute("SELECT topic, kafka_partition, next_offset FROM raw.offsets").fetchall()
-                stats = {TopicPartition(topic, partition): next_ for topic, partition, next_ in rows}
-                if all(stats.get(p, 0) >= end for p, end in ends.items()):
-                    return verify(con, prefix=settings.topic_prefix, now=datetime.now(UTC))
-            await asyncio.sleep(0.1)  # poll the catalog
+
+    def landed() -> Verification | None:
+        with suppress(ConfigurationError), closing(open_reader(paths_of(settings))) as con:
+            rows = con.execute("SELECT topic, kafka_partition, next_offset FROM raw.offsets").fetchall()
+            stats = {TopicPartition(topic, partition): next_ for topic, partition, next_ in rows}
+            if all(stats.get(p, 0) >= end for p, end in ends.items()):
+                return verify(con, prefix=settings.topic_prefix, now=datetime.now(UTC))
+        return None
+
+    found: Verification = await until(landed, "everything is archived")
+    return found
 
 
 def ask(settings: Settings, sql: str) -> list[tuple[Any, ...]]:

@@ -37,7 +37,7 @@ async def at_once(*_: object) -> bool:
 @pytest.mark.behaviour("topic-13", "topic-15", "topic-26")
 async def test_a_topic_of_sixty_accesses_is_back_after_a_hundred_days(settings: Settings) -> None:
     """In another session of the user and in the same one, with all that was said; not in another app."""
-    settings = settings.model_copy(update={"archive": ArchiveSettings(flush_age=timedelta(milliseconds=100))})
+    settings = settings.model_copy(update={"archive": ArchiveSettings(flush_age=timedelta(seconds=1))})
     before = [said(n, content=f"{SAID} ({n})", at=THEN + timedelta(minutes=n)) for n in range(MESSAGES)]
     ended = SessionEnded(session_id="s", app_id="a", timestamp=THEN + timedelta(minutes=MESSAGES))
     now = datetime.now(UTC) - timedelta(minutes=1)

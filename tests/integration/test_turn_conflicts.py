@@ -22,7 +22,7 @@ async def test_what_was_counted_first_stays_everywhere(settings: Settings) -> No
 
     State, outputs, archive and index are the oracle's, which knows of no letters of the index.
     """
-    settings = settings.model_copy(update={"archive": ArchiveSettings(flush_age=timedelta(milliseconds=100))})
+    settings = settings.model_copy(update={"archive": ArchiveSettings(flush_age=timedelta(seconds=1))})
     before = [said(n, content=f"first {n}") for n in range(TURNS_BEFORE)]
     restarted = [
         said(n, content=text, at=before[-1].timestamp) for n, text in enumerate(("second", "again", "first 2"))

@@ -27,7 +27,7 @@ def right(turn: int, content: str) -> TurnCorrected:
 
 async def test_what_is_put_right_is_so_everywhere_for_one_tenant(settings: Settings) -> None:
     """The other, with the same ids, keeps what it said; a turn that never came is a dead letter; a pin holds."""
-    settings = settings.model_copy(update={"archive": ArchiveSettings(flush_age=timedelta(milliseconds=100))})
+    settings = settings.model_copy(update={"archive": ArchiveSettings(flush_age=timedelta(seconds=1))})
     talks = [said(n, content="My name is Alex" if n == 0 else "yes", app_id=app) for app in TENANTS for n in range(3)]
     commands = KafkaCommands(settings)
 

@@ -72,7 +72,7 @@ async def send(gateway: RoleProcess, said: list[dict[str, Any]]) -> None:
 
 async def test_a_retry_after_a_killed_gateway_changes_nothing(settings: Settings, tmp_path: Path) -> None:
     """Every message once, numbered from 0 in the order in which it was sent, in archive and index alike."""
-    url = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.2S"}
+    url = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT1S"}
     roles = RolesProcess(
         settings, "sessions", "memory", "index", "archive", log=tmp_path / "roles.log", environment=url
     )

@@ -116,7 +116,7 @@ async def test_a_layer_of_one_file(settings: Settings, tmp_path: Path) -> None:
         *("sessions", "memory", "index", "archive"),
         log=tmp_path / "roles.log",
         command=(new_layer.__name__, "roles"),
-        environment={"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.2S"},
+        environment={"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT1S"},
     )
     async with started(roles):
         url = roles.url
