@@ -30,7 +30,7 @@ from streams.roles import archive
 from streams.settings import Settings
 from streams.settings.archive import ArchiveSettings
 from streams.wiring import embedder_of, policy_of
-from tests.support.fault_driver import recorded, running, send, until, write
+from tests.support.fault_driver import WITHIN_S, recorded, running, send, until, write
 from tests.support.lake_records import example, profile, turn
 
 PARTITIONS = 3
@@ -189,4 +189,4 @@ async def test_recreated_topic_is_refused(settings: Settings) -> None:
     writer.close()
 
     with pytest.raises(ConfigurationError, match=r"up to offset 1000, the topic ends at 0"):
-        await asyncio.wait_for(archive.run(settings, policy_of(settings), stop=asyncio.Event()), 30)
+        await asyncio.wait_for(archive.run(settings, policy_of(settings), stop=asyncio.Event()), WITHIN_S)
