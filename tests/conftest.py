@@ -81,6 +81,7 @@ _BEGINS = (
     ("tests/upgrades/", "tests/system/", "tests/browser/"),
     ("tests/integration/",),
     ("tests/contract/", "tests/property/", "tests/golden/"),
+    ("tests/unit/",),
 )
 _SHORT = "tests/unit/"
 
@@ -130,8 +131,9 @@ def pytest_collection_finish() -> None:
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]
     """A file's tests go to one process, and so do those of the files that share a running system.
 
-    Processes begin apart: one waits for roles, one for brokers, the others calculate, so that there is always something
-    to do while one waits. Files of unit tests are short and come last, so that all end at about the same time.
+    Processes begin apart: one waits for roles, one for brokers, one for other servers, one calculates, so that there is
+    always something to do while they wait. Files of unit tests are short: they are shared by all that are done with
+    theirs, so that all end at about the same time.
     """
 
     def _assign_work_unit(self, node: Any) -> None:
