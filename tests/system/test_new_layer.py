@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from jobs.shared.role_process import environment_of
 from jobs.shared.sending import send_to_turns
+from models.errors import ConfigurationError
 from models.events import Turn
 from streams.archive.catalog import open_reader, paths_of
 from streams.kafka.client import read_to_end
@@ -60,11 +61,10 @@ async def on_topic(settings: Settings) -> dict[str, int]:
 
 async def in_archive(settings: Settings) -> dict[str, int]:
     """As an analyst asks for it; nothing before there is an archive."""
-    if not paths_of(settings).catalog.exists():
-        return {}
-    with closing(open_reader(paths_of(settings))) as lake:
+    with suppress(ConfigurationError), closing(open_reader(paths_of(settings))) as lake:
         rows = lake.execute("SELECT user_id, app_id, greetings FROM greetings").fetchall()
-    return {f"{user}/{app}": greetings for user, app, greetings in rows}
+        return {f"{user}/{app}": greetings for user, app, greetings in rows}
+    return {}
 
 
 async def asked(url: str, path: str, **parameters: str) -> Any:
