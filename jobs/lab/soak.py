@@ -123,7 +123,7 @@ class Samples(Struct):
 )
 def soak(
     *,
-    minutes: Annotated[float, typer.Option(min=0.2, help="How long turns are sent.")] = 60.0,
+    minutes: Annotated[float, typer.Option(min=0.2, help="How long to send turns.")] = 60.0,
     turns_per_s: Annotated[float, typer.Option("--turns-per-s", min=1, help="Turns per second.")] = 200.0,
     sample_s: Annotated[float, typer.Option("--sample-s", min=0.1, help="Seconds between two samples.")] = 5.0,
     picture: Annotated[Path | None, typer.Option(help="SVG of memory over time; needs the extra `report`.")] = None,
@@ -133,11 +133,11 @@ def soak(
     ] = None,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Run all roles and a broker of their own under steady load, and see whether memory grows.
+    """Run all roles and their own broker under steady load; check that memory does not grow.
 
-    Conversations of an hour pass in a minute, so that sessions end and time out all the time. Resident memory of each
-    role, without pages of files, is sampled; a robust slope over all but the first quarter tells MB per hour and per
-    million turns. Exit code 1 when a role's memory grows. Runs below half an hour mostly see caches fill.
+    An hour of conversation passes in a minute, so sessions end and time out all the time. Samples each role's resident
+    memory without file pages; a robust slope over all but the first quarter gives MB per hour and per million turns.
+    Exit code 1 if a role's memory grows. In runs below half an hour, filling caches are most of the growth.
     """
     folder = (data_dir or Path(tempfile.mkdtemp(prefix="turntide-soak-"))).resolve()
     printed = Printer(output)

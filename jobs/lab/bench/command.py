@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="Measure speed on this machine, beside other ways to do the same.",
+    help="Measure speed on this machine, compared with other ways to do the same work.",
 )
 _HELP = tomllib.loads((Path(__file__).parent / "help.toml").read_text("utf-8"))
 Form = Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")]
 _ON_KAFKA = {"stream", "kills", "scale", "recovery", "roles", "gateway"}
 """Measured on a Kafka of their own."""
 _WITH_CONTENDERS = {"stream", "kills"}
-Quick = Annotated[bool, typer.Option("--quick", help="One short run to see that it works, about a minute.")]
+Quick = Annotated[bool, typer.Option("--quick", help="One short run to check that the bench works, about a minute.")]
 
 
 def _command(name: str, function: Callable[..., None]) -> None:
@@ -70,13 +70,11 @@ for _name in ("stream", "scale", "memories", "project", "roles", "gateway"):
 def kills(
     *,
     count: Annotated[int, typer.Option("--kills", min=1, max=30, help="How often each contender is killed.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed: the same turns, killed at the same moments.")] = 1,
-    contender: Annotated[
-        list[str] | None, typer.Option(help="Only this one; may be given several times. None: all.")
-    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same turns and the same kills.")] = 1,
+    contender: Annotated[list[str] | None, typer.Option(help="Contender to run; may be repeated. None: all.")] = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Kill −9 the sessions role, Faust per event, Quix Streams and Bytewax at the same moments, and count."""
+    """Kill (−9) the sessions role, Faust per event, Quix Streams and Bytewax at the same moments; count."""
     from jobs.lab.bench.kills import contenders
 
     names = contender or contenders()
@@ -89,12 +87,12 @@ def kills(
 def page(
     folder: Annotated[
         Path,
-        typer.Argument(help="Where stream.json, recovery.json, scale.json, memory.json, kills.json, chaos.json are."),
+        typer.Argument(help="Folder of stream.json, recovery.json, scale.json, memory.json, kills.json, chaos.json."),
     ] = Path("deploy") / "measurements",
     *,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Write the page of measurements: README.md and pictures, from the JSON that the measuring commands printed."""
+    """Write the page of measurements (README.md and pictures) from the JSON output of the benches."""
     from jobs.lab.bench.result import PAGE, write_page
 
     printed = Printer(output)
@@ -109,12 +107,12 @@ def page(
 @_with_options
 def memory(
     *,
-    sessions: Annotated[int, typer.Option(min=20, help="Sessions that stream by.")] = 1_000_000,
-    open_at_once: Annotated[int, typer.Option("--open", min=20, help="Of them open at once, at most.")] = 50_000,
+    sessions: Annotated[int, typer.Option(min=20, help="Sessions in all.")] = 1_000_000,
+    open_at_once: Annotated[int, typer.Option("--open", min=20, help="Most sessions open at once.")] = 50_000,
     quick: Quick = False,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Show that memory is bounded: sessions come and go, the process stays as large as those that are open."""
+    """Show that memory is bounded: the process grows with the open sessions, not with all sessions."""
     _run("memory", output, quick=quick, sessions=sessions, open_at_once=open_at_once)
 
 
@@ -123,11 +121,11 @@ def recovery(
     *,
     quick: Quick = False,
     keys: Annotated[
-        list[int] | None, typer.Option(min=1_000, help="Keys of the state; may be given again. [100000, 1000000]")
+        list[int] | None, typer.Option(min=1_000, help="Keys of the state; may be repeated. [100000, 1000000]")
     ] = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Compare how soon state is back from its changelog: ours, in memory and in RocksDB, and a stock Faust table."""
+    """Compare the time to restore state from its changelog: ours in memory, ours in RocksDB, a stock Faust table."""
     _run("recovery", output, quick=quick, wanted_keys=keys or ())
 
 
@@ -139,15 +137,13 @@ def topics(
     ] = None,
     *,
     where: Annotated[
-        list[str] | None, typer.Option(help="Only dialogues beside which this stands, as name=value; may be repeated.")
+        list[str] | None, typer.Option(help="Only dialogues with this field, as name=value; may be repeated.")
     ] = None,
     quick: Quick = False,
-    role: Annotated[
-        bool, typer.Option("--role/--no-role", help="Whether the sessions role runs, on a Kafka of its own.")
-    ] = True,
+    role: Annotated[bool, typer.Option("--role/--no-role", help="Run the sessions role too, on its own Kafka.")] = True,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Measure topic memory: time, packing, size, throughput with it and without, and what is still found."""
+    """Measure topic memory: time, packing, size, throughput with and without it, and recall from summaries."""
     from jobs.lab.bench.measuring import own_environment
     from jobs.lab.eval.dialogues import parse_conditions, read_dialogues
 
@@ -158,12 +154,12 @@ def topics(
 @_with_options
 def retrieve(
     *,
-    memories: Annotated[int, typer.Option(min=1_000, help="Facts, episodes and turns together.")] = 100_000,
+    memories: Annotated[int, typer.Option(min=1_000, help="Facts, episodes and turns in all.")] = 100_000,
     rate: Annotated[float, typer.Option(min=1, max=5_000, help="Requests a second.")] = 200.0,
-    seconds: Annotated[float, typer.Option(min=1, help="For each route, the warm-up left out.")] = 30.0,
+    seconds: Annotated[float, typer.Option(min=1, help="Seconds for each route, without the warm-up.")] = 30.0,
     quick: Quick = False,
     end_to_end: Annotated[
-        bool, typer.Option("--end-to-end", help="Also from a turn that is sent to its context, on a Kafka of its own.")
+        bool, typer.Option("--end-to-end", help="Also time a turn from sending to its context, on its own Kafka.")
     ] = False,
     output: Form = OutputFormat.TABLE,
 ) -> None:
@@ -177,11 +173,11 @@ def archive(
     quick: Annotated[bool, typer.Option("--quick", help="500,000 turns instead of 20 million.")] = False,
     data_dir: Annotated[
         Path | None,
-        typer.Option(help="Where the archive is made, and kept for the next run; none: a temporary folder."),
+        typer.Option(help="Folder for the archive, kept for the next run; none: a temporary one."),
     ] = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Measure the archive: landing beside the physical limit, size, merging, each view, each mining job, the report."""
+    """Measure the archive: landing (against the physical limit), size, merging, views, mining jobs, the report."""
     from jobs.shared.output import progress_bar
 
     with (

@@ -36,17 +36,17 @@ _ALL = ",".join(FaultKind)
 )
 def chaos(
     *,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed does the same things in the same order.")] = 1,
-    runs: Annotated[int, typer.Option(min=1, help="So many seeds, one after the other, from --seed on.")] = 1,
-    minutes: Annotated[float, typer.Option(min=0.05, help="How long turns are sent and harm is done.")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same actions in the same order.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="Number of seeds to run in turn, from --seed on.")] = 1,
+    minutes: Annotated[float, typer.Option(min=0.05, help="How long to send turns and inject faults.")] = 1.0,
     turns_per_s: Annotated[float, typer.Option("--turns-per-s", min=1, help="Turns per second.")] = 200.0,
-    acts: Annotated[str, typer.Option(help="Kinds of harm to choose from, comma separated.")] = _ALL,
+    acts: Annotated[str, typer.Option(help="Kinds of fault to choose from, comma separated.")] = _ALL,
     outage_s: Annotated[
         float, typer.Option("--outage-s", min=0.5, help="Longest outage of broker and vector store, seconds.")
     ] = OUTAGE_S,
     rolling: Annotated[
         bool,
-        typer.Option("--rolling", help="No harm: restart one worker after another, as an upgrade does; two per role."),
+        typer.Option("--rolling", help="No faults: restart one worker after another, as in an upgrade; two a role."),
     ] = False,
     roles: Annotated[str, typer.Option(help="With --rolling: the roles, comma separated; none: all.")] = "",
     data_dir: Annotated[
@@ -55,19 +55,19 @@ def chaos(
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option(help="Append each run to this file as a JSON line; what stands there is not run again."),
+        typer.Option(help="Append each run to this file as a JSON line; skip runs that are already in it."),
     ] = None,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Prove that nothing is lost or doubled: real roles and a broker of their own, harmed at random under load.
+    """Prove that nothing is lost or doubled: inject random faults into real roles and their own broker under load.
 
-    Roles are killed −9, frozen beyond the session time-out, stopped and joined by another worker; the broker is killed
-    and comes back, or refuses what is written; the vector store is killed, hangs or answers 503. Turns come late, twice
-    and out of order, with poison between them, of users in several sessions at once. Then state, outputs, archive and
-    index must equal a replay of the logs, as `turntide ops replay --compare` has it. Exit code 1 with any difference.
+    Kills roles (−9), freezes them beyond the session time-out, stops them, adds workers; kills the broker and restarts
+    it, or makes it refuse writes; kills the vector store, hangs it, or makes it answer 503. Turns arrive late, twice,
+    out of order, with poison messages between them, from users in several sessions at once. Then compares state,
+    outputs, archive and index with a replay of the logs, as `turntide ops replay --compare`. Exit code 1: they differ.
 
-    With --rolling, two workers of each role run, and every one is stopped in order (SIGTERM) and started again, one
-    after another under load: the comparison is the same, and the longest pause of each role's outputs is told.
+    With --rolling, two workers of each role run; each in turn is stopped in order (SIGTERM) and started again under
+    load. The comparison is the same; the result also has the longest pause of each role's outputs.
     """
     from jobs.lab.chaos.driver import ChaosOptions
     from jobs.lab.chaos.sweep import sweep

@@ -14,7 +14,9 @@ from jobs.cli import examples
 from jobs.shared.output import OutputFormat, Printer, progress_bar
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="rich", help="Measure how good a judgement of Turntide's is, on dialogues."
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Measure the quality of Turntide's judgements and memory on dialogues.",
 )
 
 
@@ -22,13 +24,11 @@ EmbedderName = StrEnum("EmbedderName", ["WORDLLAMA", "E5", "MINILM"])
 RetrievalFormat = StrEnum("RetrievalFormat", ["LOCOMO", "LONGMEMEVAL"])
 """Formats of conversations that come with questions and their evidence."""
 _DATA = "Conversations with questions and the turns that answer them."
-Form = Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")]
+Form = Annotated[OutputFormat, typer.Option("--output", help="Format of the figures.")]
 _SET = "Labelled messages, JSON lines. None: the set that Turntide brings."
 _TALKS = "Talks with questions, JSON lines. None: the set that Turntide brings."
-_SPLIT = "Rules may be mended by looking at dev; all others are for measuring alone."
-ShowMisses = Annotated[
-    bool, typer.Option("--show-misses", help="Also print what was missed or found wrongly, with the messages.")
-]
+_SPLIT = "Tune rules on dev only; all other splits only measure."
+ShowMisses = Annotated[bool, typer.Option("--show-misses", help="Also print misses and false hits, with the messages.")]
 FactsSplit = StrEnum("FactsSplit", ["DEV", "TEST", "ALL"])
 LeaveOut = StrEnum("LeaveOut", ["AUTO", "FAMILY", "NOTHING"])
 ExtractionSplit = StrEnum("ExtractionSplit", ["DEV", "TEST", "RARE", "FOREIGN", "ALL"])
@@ -47,31 +47,31 @@ def escalation(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Labelled dialogues, a JSON object a line: source, label, turns. None: the ordinary chats that "
-            "Turntide brings, none of which should alert.",
+            help="Labelled dialogues, one JSON object a line: source, label, turns. None: the ordinary chats that "
+            "ship with Turntide, none of which should alert.",
             show_default=False,
         ),
     ] = None,
     texts: Annotated[
         list[Path] | None,
-        typer.Option(help="Pools of texts that models trained here learn from besides, as of `lab train scorer`."),
+        typer.Option(help="Further texts for the models trained here; the format is that of `lab train scorer`."),
     ] = None,
     leave_out: Annotated[
         LeaveOut,
         typer.Option(
-            help="By whom a dialogue is judged. auto: by the configured scorer, or where that was trained on its "
-            "family, by one trained here without. family: always by one trained here without its family. nothing: by "
-            "the configured scorer, though it may know it."
+            help="Which model judges a dialogue. family: one trained here without the dialogue's family. nothing: the "
+            "configured scorer, even if it was trained on the dialogue. auto: the configured scorer, but as `family` "
+            "for families that it was trained on."
         ),
     ] = LeaveOut.AUTO,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Measure how well escalations are told from harmless talk, prefix by prefix, through the real fold.
+    """Measure how well the scorer tells escalations from harmless talk, prefix by prefix, through the real fold.
 
-    A dialogue's score is the highest probability after any of its turns; alerts are those that the policy raises.
-    Beside it stand what needs no memory: the first user turn alone, the number of turns, the mean length; and, where
-    models are trained here, a bag of words (TF-IDF and logistic regression, `words_…`) on the same dialogues. Figures
-    that need both labels are empty where the data bear one. No text is printed.
+    A dialogue's score is the highest probability after any of its turns; the policy raises the alerts. Baselines need
+    no memory: the first user turn alone, the number of turns, the mean length. Where models are trained here, a bag of
+    words (TF-IDF and logistic regression, `words_…`) is a further one. Figures that need both labels are empty where
+    the data have one. Never prints text.
     """
     from jobs.lab.eval.escalation import measure, ordinary_chats, show
     from jobs.shared.dialogues import read_dialogues, read_pools
@@ -95,11 +95,11 @@ def facts(
     show_misses: ShowMisses = False,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Measure what is read out of users' messages without a language model: facts to keep, and facts to forget.
+    """Measure the facts that rules extract from users' messages, without a language model: to keep, and to forget.
 
-    A fact counts as found if its category, key and value agree with the label (the words of one value are the other's,
-    or stand in it in one piece) and it is sure and important enough to be stored under the policy. --output csv prints
-    the figures by category, or with --show-misses the misses. Needs no Kafka.
+    A fact counts as found if category, key and value agree with the label and the policy stores a fact of its
+    confidence and importance. Two values agree if they have the same words, or one contains the other in one piece.
+    --output csv prints the figures by category, or with --show-misses the misses. Needs no Kafka.
     """
     from jobs.lab.eval.facts import measure, read_messages
     from models.language.facts.extraction import extract
@@ -129,11 +129,11 @@ def extraction(
     show_misses: ShowMisses = False,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Measure which decisions, goals, constraints … are read out of project talk, beside the source's bare patterns.
+    """Measure the decisions, goals, constraints … extracted from project talk, compared with the source's patterns.
 
-    A statement counts as found if its type agrees with the label and it is sure enough to become a memory under the
-    policy. Subjects are counted apart. --output csv prints the figures by split and type, or with --show-misses the
-    misses. Needs no Kafka.
+    A statement counts as found if its type agrees with the label and its confidence makes it a memory under the policy.
+    Subjects have their own count. --output csv prints the figures by split and type, or with --show-misses the misses.
+    Needs no Kafka.
     """
     from jobs.lab.eval.extraction import measure, read_sentences
     from models.errors import ConfigurationError
@@ -162,19 +162,21 @@ def topics(
         typer.Argument(help="Dialogues, in any format of `turntide produce`. None: the demo's.", show_default=False),
     ] = None,
     *,
-    embedder: Annotated[EmbedderName, typer.Option(help="Whose threshold is looked for.")] = EmbedderName.WORDLLAMA,
+    embedder: Annotated[
+        EmbedderName, typer.Option(help="Embedder to find the threshold for.")
+    ] = EmbedderName.WORDLLAMA,
     where: Annotated[
-        list[str] | None, typer.Option(help="Only dialogues beside which this stands, as name=value; may be repeated.")
+        list[str] | None, typer.Option(help="Only dialogues with this field, as name=value; may be repeated.")
     ] = None,
-    sessions: Annotated[int, typer.Option(min=1, max=10_000, help="Sessions to mix of the dialogues.")] = 60,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed and dialogues: the same figures.")] = 1,
+    sessions: Annotated[int, typer.Option(min=1, max=10_000, help="Sessions to mix from the dialogues.")] = 60,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed and dialogues give the same figures.")] = 1,
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Find the cosine above which a message joins a topic, for one embedder.
 
-    Sessions are made of stretches of five dialogues each, cut in two and said in turn; two messages belong together if
-    they come from one dialogue. The project's own fold sorts them into topics for every threshold; F1 is that of pairs
-    of user messages. --output json has all thresholds. Needs no Kafka; no message is ever printed.
+    Each session interleaves stretches of five dialogues, each cut in two; two messages belong together if they come
+    from one dialogue. The fold of sessions sorts them into topics at every threshold; F1 counts pairs of user messages.
+    --output json has all thresholds. Needs no Kafka; never prints a message.
     """
     from jobs.lab.eval.dialogues import parse_conditions, read_dialogues
     from jobs.lab.eval.topics import measure
@@ -192,22 +194,22 @@ def topics(
 )
 def retrieval(
     *,
-    data: Annotated[Path | None, typer.Option(help=f"{_DATA} None: the sets that Turntide brings alone.")] = None,
-    form: Annotated[RetrievalFormat, typer.Option("--format", help="Its format.")] = RetrievalFormat.LOCOMO,
-    embedder: Annotated[EmbedderName, typer.Option(help="Whose vectors are searched.")] = EmbedderName.WORDLLAMA,
+    data: Annotated[Path | None, typer.Option(help=f"{_DATA} None: only the sets that ship with Turntide.")] = None,
+    form: Annotated[RetrievalFormat, typer.Option("--format", help="Format of --data.")] = RetrievalFormat.LOCOMO,
+    embedder: Annotated[EmbedderName, typer.Option(help="Embedder to search with.")] = EmbedderName.WORDLLAMA,
     limit_conversations: Annotated[
-        int | None, typer.Option(min=1, help="Only the first so many conversations.", show_default="all")
+        int | None, typer.Option(min=1, help="Only the first conversations, this many.", show_default="all")
     ] = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Measure how much of what answers a question is found by hybrid search: BM25 alone, the formula, the ranker.
+    """Measure the share of evidence that hybrid search finds: BM25 alone, the formula, the ranker.
 
-    Indexes the conversations as the index role does, and asks every question within the memory of its user. Recall is
-    evidence found / evidence, the mean over questions; those without evidence are skipped. LoCoMo's are asked once more
-    with every turn cut into a burst of messages, and beside each file stands the set that Turntide brings, in three
-    styles of talk and four languages. No conversation is ranked by weights that were learned
-    from it: those of LoCoMo, from which the shipped ones come, are learned anew from the other conversations. --output
-    csv prints the recalls alone. Needs no Kafka; no text is ever printed.
+    Indexes the conversations as the index role does, and asks each question within its user's memory. Recall is
+    evidence found / evidence, the mean over all questions that have evidence. LoCoMo's questions run a second time with
+    every turn cut into a burst of messages. The set that ships with Turntide, in three styles of talk and four
+    languages, always runs too. No weights rank a conversation that they were learned from: the shipped ones come from
+    LoCoMo, so its conversations get weights learned from the others. --output csv prints only the recalls. Needs no
+    Kafka; never prints text.
     """
     from jobs.lab.eval.dialogues import in_bursts, own_questions, read_questions
     from jobs.lab.eval.retrieval import measure
@@ -227,15 +229,15 @@ def retrieval(
 def context(
     file: Annotated[Path | None, typer.Argument(help=_TALKS, show_default=False)] = None,
     *,
-    embedder: Annotated[EmbedderName, typer.Option(help="Whose vectors are searched.")] = EmbedderName.WORDLLAMA,
-    one_user: Annotated[bool, typer.Option("--one-user", help="All talks are one user's, which is harder.")] = False,
+    embedder: Annotated[EmbedderName, typer.Option(help="Embedder to search with.")] = EmbedderName.WORDLLAMA,
+    one_user: Annotated[bool, typer.Option("--one-user", help="Give all talks to one user, which is harder.")] = False,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Measure how many questions about talks find their answer in the prompt that memory makes.
+    """Measure how many questions about talks have their answer in the prompt that memory makes.
 
-    Folds and indexes each talk as its own user's, then asks every question with budgets of 2,000, 1,000 and 500 tokens.
-    Beside the prompt stand the first ten turns of the search, what retrieval gives, and ten turns by words alone.
-    --output json has every talk beside all. Needs no Kafka; no text is ever printed.
+    Folds and indexes each talk for its own user, then asks every question with budgets of 2,000, 1,000 and 500 tokens.
+    Compares the prompt with the first ten turns of the search, with retrieval, and with ten turns by words alone.
+    --output json also has each talk. Needs no Kafka; never prints text.
     """
     from jobs.lab.eval.context_answers import measure, read_talks
 
@@ -250,15 +252,17 @@ def context(
 )
 def tiers(
     *,
-    data: Annotated[Path, typer.Option(help=f"{_DATA} As LoCoMo.")],
-    embedder: Annotated[EmbedderName, typer.Option(help="Whose distances are measured.")] = EmbedderName.WORDLLAMA,
+    data: Annotated[Path, typer.Option(help=f"{_DATA} In LoCoMo's format.")],
+    embedder: Annotated[
+        EmbedderName, typer.Option(help="Embedder to measure distances with.")
+    ] = EmbedderName.WORDLLAMA,
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Measure what the three tiers keep of conversations, and how near episodes are to questions.
 
-    Folds every turn by user, summarises extractively, and compares each question with the episodes that hold its
-    evidence, with the user's others, and with those of other users: what an embedder's `episode_distance` divides.
-    --output csv prints that curve alone. Needs no Kafka; no text is ever printed.
+    Folds every turn by user with extractive summaries, and compares each question with the episodes that hold its
+    evidence, with the user's other episodes, and with other users' episodes. An embedder's `episode_distance` separates
+    these. --output csv prints only that curve. Needs no Kafka; never prints text.
     """
     from jobs.lab.eval.dialogues import read_questions
     from jobs.lab.eval.tiers import measure

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from jobs.shared.dialogues import LabelledDialogue
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="rich", help="Learn weights, near words and what packs topics."
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Train weights, the table of near words and the packing dictionary.",
 )
 
 
@@ -38,31 +40,31 @@ app = typer.Typer(
 def scorer(
     *,
     data: Annotated[
-        Path, typer.Option(help="Labelled dialogues, a JSON object a line: source, label, licence, turns.")
+        Path, typer.Option(help="Labelled dialogues, one JSON object a line: source, label, licence, turns.")
     ],
     texts: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Pools of texts to learn from besides (family, label harmful or benign, licence, turns); families of "
-            "one label alone are passed over, for their style would be taken for it."
+            help="Further texts to learn from (family, label harmful or benign, licence, turns). Families with one "
+            "label are skipped: the model would mistake their style for the label."
         ),
     ] = None,
     to: Annotated[Path, typer.Option(help="File to write.")],
     version: Annotated[str, typer.Option(help="Name of the result; alerts show it with its digest.")] = "escalation-1",
-    seed: Annotated[int, typer.Option(help="Draws the bootstrap of the card's interval; training has none.")] = 1,
-    date: Annotated[str, typer.Option(help="Day for the card; today's, if none.")] = "",
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap in the card; training is deterministic.")] = 1,
+    date: Annotated[str, typer.Option(help="Date in the card; none: today.")] = "",
     any_licence: Annotated[
-        bool, typer.Option("--any-licence", help="Learn from sources of every licence: for your own use.")
+        bool, typer.Option("--any-licence", help="Learn from sources under any licence, for your own use.")
     ] = False,
     measure: Annotated[
-        bool, typer.Option("--measure/--no-measure", help="Measure on families left out, for the card.")
+        bool, typer.Option("--measure/--no-measure", help="Measure on left-out families, for the card.")
     ] = True,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Train the turn scorer and the combination of signals, and write them as one file with its card.
+    """Train the turn scorer and the combination of signals; write both, with the model card, to one file.
 
-    Sources under other than permissive licences (MIT, Apache, BSD, CC BY …), or none, serve measuring alone. The same
-    data give the same bytes.
+    Sources without a permissive licence (MIT, Apache, BSD, CC BY …) are used for measuring only. The same data give
+    the same bytes.
     """
     from jobs.lab.eval.escalation import require_two
     from jobs.lab.train.card import COLUMNS, failures_of
@@ -115,14 +117,14 @@ def harms(
     *,
     to: Annotated[
         Path | None,
-        typer.Option(help="A scorer's file whose weights of kinds of harm are replaced.", show_default=False),
+        typer.Option(help="Scorer file in which to replace the weights of kinds of harm.", show_default=False),
     ] = None,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Train anew what tells kinds of harm (`train scorer` does it too), and measure it on hands left out.
+    """Retrain the classifier of kinds of harm (`train scorer` does it too); measure it on authors left out.
 
-    Beside it a bag of words learnt from the same, and the most frequent kind. Learns from the project's own pairs:
-    public families do not say of which kind they are.
+    The baselines are a bag of words trained on the same texts, and the most frequent kind. Learns from the project's
+    own pairs, since public families have no labels of kind.
     """
     from msgspec import structs
 
@@ -153,14 +155,14 @@ def harms(
 )
 def ranker(
     *,
-    data: Annotated[Path, typer.Option(help="Conversations with questions and the turns that answer them, as LoCoMo.")],
-    to: Annotated[Path, typer.Option(help="File of weights; those of other embedders stay.")],
-    embedder: Annotated[EmbedderName, typer.Option(help="Whose vectors are searched.")] = EmbedderName.WORDLLAMA,
+    data: Annotated[Path, typer.Option(help="Conversations with questions and the turns that answer them (LoCoMo).")],
+    to: Annotated[Path, typer.Option(help="File of weights; the weights of other embedders stay.")],
+    embedder: Annotated[EmbedderName, typer.Option(help="Embedder to search with.")] = EmbedderName.WORDLLAMA,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Train the ranking of turns. What it is worth, `turntide lab eval retrieval` says, on conversations left out.
+    """Train the ranker of turns. `turntide lab eval retrieval` measures it on conversations left out.
 
-    Indexes the conversations as the index role does. Two CPU seconds of training; no text is ever printed.
+    Indexes the conversations as the index role does. Training takes two CPU seconds. Never prints text.
     """
     import tomli_w
 
@@ -192,18 +194,16 @@ def statements(
     *,
     data: Annotated[
         Path | None,
-        typer.Option(help="Messages, tab-separated under a heading: manner, states, because, text. None: Turntide's."),
+        typer.Option(help="Messages, tab-separated with a header: manner, states, because, text. None: Turntide's."),
     ] = None,
     to: Annotated[Path, typer.Option(help="File of weights; the shipped one is streams/inference/statements.npz.")],
-    measure: Annotated[
-        bool, typer.Option("--measure/--no-measure", help="Measure on what it was not fitted on.")
-    ] = True,
+    measure: Annotated[bool, typer.Option("--measure/--no-measure", help="Measure on held-out messages.")] = True,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Train the second reader of statements, with the embedder e5, and measure it beside rules and a bag of words.
+    """Train the second reader of statements with the embedder e5; compare it with the rules and a bag of words.
 
-    On each manner of writing by a reader trained on the others, and on the labelled set of `turntide lab eval
-    extraction`. No message is printed.
+    Measures each manner of writing with a reader trained on the others, then the labelled set of `turntide lab eval
+    extraction`. Never prints a message.
     """
     import numpy as np
 
@@ -230,11 +230,9 @@ def statements(
 
 @app.command(epilog=examples("turntide lab train card", "turntide lab train card mine.scorer > card.md"))
 def card(
-    file: Annotated[
-        Path | None, typer.Argument(help="A scorer's file. None: the shipped one.", show_default=False)
-    ] = None,
+    file: Annotated[Path | None, typer.Argument(help="Scorer file. None: the shipped one.", show_default=False)] = None,
 ) -> None:
-    """Print the model card of a scorer's file, as Markdown."""
+    """Print a scorer's model card as Markdown."""
     from jobs.lab.train.card import card_page
     from streams.inference.trained_scorer import model_at
 
@@ -244,14 +242,16 @@ def card(
 @app.command(epilog=examples("turntide lab train words --words frequency_dictionary_en_82_765.txt --to words.npz"))
 def words(
     *,
-    words: Annotated[Path, typer.Option(help="A word a line, the most frequent first; what follows it is ignored.")],
+    words: Annotated[
+        Path, typer.Option(help="One word a line, the most frequent first; the rest of a line is ignored.")
+    ],
     to: Annotated[Path, typer.Option(help="File to write; the shipped one is models/retrieval/data/words.npz.")],
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Make the table of near words anew, with the embedder e5.
+    """Rebuild the table of near words with the embedder e5.
 
-    The 20,000 most frequent words that are one term of a search; of each the 50 nearest by the cosine of centred
-    vectors, from 0.3. Takes some minutes. models/retrieval/data/words.md says of what the shipped table was made.
+    Takes the 20,000 most frequent words that are one search term, and for each the 50 nearest with a cosine of centred
+    vectors from 0.3. Runs for some minutes. models/retrieval/data/words.md names the source of the shipped table.
     """
     import numpy as np
 
@@ -288,9 +288,9 @@ def packing(
     to: Annotated[Path, typer.Option(help="File to write; the shipped one is models/session/topics/zstd.dict.")],
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Train the dictionary by which topics are packed, on the project's own dialogues and messages.
+    """Train the dictionary that packs topics, on the project's own dialogues and messages.
 
-    To ship another one is a change of format: what was packed is read with the dictionary that packed it alone.
+    A new shipped dictionary is a change of format: only the dictionary that packed a block can unpack it.
     """
     from jobs.lab.train.packing import dictionary_of, packed_texts
 
