@@ -110,8 +110,3 @@ class Watched:
         """That it escalates, as it stands; None where no user turn was weighed."""
         judged = SessionState.load(self.entities[session_key("a", SESSION)]).judged(shipped_policy())
         return None if judged is None else judged.probability
-
-    @property
-    def state_bytes(self) -> int:
-        """Of the session."""
-        return sum(map(len, self.entities[session_key("a", SESSION)].values()))

@@ -10,7 +10,7 @@ from models.app.composing import Draft, compose
 from models.app.state import FACTS_CHARS, KeptMemory, facts_to_keep
 from models.events import Role
 from models.events.app import ConversationEnded, NotableKind, NotableSentence
-from models.language.notable import PART, Notables, clipped, notables_of
+from models.language.notable import PART, Notables, notables_of
 from models.policy.app import AppPolicy
 from models.state.buffer import BufferedTurn
 from models.state.parts import Parts
@@ -222,9 +222,3 @@ def test_long_sentences_are_cut_between_words() -> None:
     )
 
     assert ("I decided to keep the boat and row row…", True) == (notable.text, len(notable.text) <= 40)
-    assert [clipped("one two three", size) for size in (13, 12, 8, 2)] == [
-        "one two three",
-        "one two…",
-        "one two…",
-        "o…",
-    ]

@@ -1,21 +1,17 @@
 """The archive role between landings, and `turntide archive publish`: what retention and erasures leave."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from aiokafka import TopicPartition
 from msgspec.structs import replace
-from structlog.testing import capture_logs
 
 from models.events.topics import PROFILES
-from models.policy import IntakePolicy
 from streams.archive.iceberg import publish
 from streams.archive.iceberg.withdraw import withdraw
 from streams.archive.place import paths_of
@@ -23,9 +19,7 @@ from streams.archive.removal import FOLDER
 from streams.archive.schema import TABLES
 from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive
-from streams.roles import archive
-from streams.roles.archive import Archivist
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from tests.support.bytes_left import holding
 from tests.support.command_line import printed, refused, turntide
 from tests.support.lake_records import NOW, buffer_of, profile, turn
@@ -155,70 +149,3 @@ async def test_what_the_role_erases_is_withdrawn(settings: Settings, writer: Lak
     assert {0} == {store.remaining for store in proof.values()}
     assert [] == holding(settings.data_dir, ERASED)
     assert [] != holding(published, KEPT)
-
-
-class Merging:
-    """Maintenance that lasts until it is told to end."""
-
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.ended = asyncio.Event()
-
-    async def maintain(self, is_urgent: Callable[[], bool]) -> None:
-        """Look again and again."""
-        self.begun.set()
-        while not is_urgent():  # noqa: ASYNC110 - as the thread that merges does
-            await asyncio.sleep(0)
-        self.ended.set()
-
-
-class Group:
-    """Doubles the consumer; leaving takes for ever."""
-
-    def __init__(self) -> None:
-        self.is_left = False
-
-    def subscribe(self, *_: Any, **__: Any) -> None:
-        """Nothing to read."""
-
-    async def start(self) -> None:
-        """Nowhere to connect."""
-
-    async def getmany(self, **_: Any) -> dict[TopicPartition, list[Any]]:
-        """Nothing comes."""
-        await asyncio.sleep(0)
-        return {}
-
-    def assignment(self) -> frozenset[TopicPartition]:
-        """None."""
-        return frozenset()
-
-    async def stop(self) -> None:
-        """The coordinator does not answer."""
-        self.is_left = True
-        await asyncio.Event().wait()
-
-
-@pytest.fixture
-async def archivist(monkeypatch: pytest.MonkeyPatch) -> tuple[Archivist, Merging, Group]:
-    """The role without a broker, with its doubles."""
-    monkeypatch.setattr(archive, "_STOP_WITHIN_S", 0.01)
-    made = Archivist(load_settings(), {}, IntakePolicy(), cast("Any", SimpleNamespace()))
-    merging, group = Merging(), Group()
-    made._upkeep, made._consumer = cast("Any", merging), cast("Any", group)
-    return made, merging, group
-
-
-async def test_a_stop_ends_maintenance_and_leaves_in_time(archivist: tuple[Archivist, Merging, Group]) -> None:
-    """A coordinator that is away is left without goodbye."""
-    role, merging, group = archivist
-    stop = asyncio.Event()
-    with capture_logs() as logs:
-        running = asyncio.create_task(role.run(stop))
-        await merging.begun.wait()
-        stop.set()
-        await running
-
-    assert merging.ended.is_set()
-    assert group.is_left
-    assert "archive_left_without_goodbye" in {each["event"] for each in logs}

@@ -80,17 +80,6 @@ def test_each_app_is_held_against_all_benign_sessions() -> None:
     assert figures.areas_by_app([each for each in sessions if each.escalating]) == {}
 
 
-def test_corners_draw_the_same_line() -> None:
-    """Same area and ends with fewer points."""
-    whole = figures.sweep(drawn(7, digits=4))
-
-    fewer = figures.corners(whole)
-
-    assert len(fewer) < len(whole)
-    assert figures.area_under(fewer) == pytest.approx(figures.area_under(whole) or 0.0, abs=2e-4)
-    assert [round(point.threshold, 4) for point in (whole[0], whole[-1])] == [fewer[0].threshold, fewer[-1].threshold]
-
-
 def test_delays_fall_into_tenths_and_false_alarms_into_none() -> None:
     """An alert at the end of a tenth belongs to it."""
     sessions = [

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from jobs.memory import erase as command
 from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError
-from models.events import DEFAULT_APP, ErasedStore, EraseRequested, ErasureProved
+from models.events import ErasedStore, EraseRequested, ErasureProved
 from streams.erase.record import ErasureRecords
 from streams.settings import Settings
 from tests.support.fields import assert_fields
@@ -28,7 +28,7 @@ ASKED: list[EraseRequested] = []
 STORES: list[ErasedStore] = []
 
 
-SESSIONS = [("shop", "s-1"), ("shop", "s-2"), ("bank", "s-2"), ("bank", "s-3"), (DEFAULT_APP, "s-3")]
+SESSIONS = [("shop", "s-1"), ("shop", "s-2"), ("bank", "s-2")]
 """Apps and ids of the sessions that are there."""
 
 
@@ -99,22 +99,6 @@ def test_the_exit_code_says_whether_something_stays(stores: list[ErasedStore], c
     STORES[:] = stores
 
     assert run("--session", "s-1", "--yes").exit_code == code
-
-
-@pytest.mark.parametrize(
-    ("arguments", "app_id"),
-    [
-        (["--session", "s-2", "--app", "bank"], "bank"),
-        (["--session", "s-1"], "shop"),
-        (["--session", "s-3"], DEFAULT_APP),
-        (["--session", "unknown"], DEFAULT_APP),
-    ],
-)
-def test_a_session_is_one_app_s(arguments: list[str], app_id: str) -> None:
-    """The app that is named, else the default app, else the only one that has such a session."""
-    run(*arguments, "--yes")
-
-    assert [app_id] == [asked.app_id for asked in ASKED]
 
 
 def test_nothing_is_asked_for_without_a_yes() -> None:

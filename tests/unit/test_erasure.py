@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from models import events
 from models.entities import TOPIC_OF
-from models.erasure import ErasureSubject, digest, sessions_of
+from models.erasure import ErasureSubject, sessions_of
 from models.events import DEFAULT_APP, DeadLetter, SessionName
 from models.wire.envelope import key_of
 from tests.support.data_files import data_file
@@ -207,17 +207,3 @@ def test_keys_of_outputs_are_owned() -> None:
     stats = key_of(example(events.UserMemoryChanged))
 
     assert [True] * 3 == [SUBJECTS["user"].owns((key or b"").decode()) for key in (fact, episode, stats)]
-
-
-def test_digests_tell_subjects_apart() -> None:
-    """Shifting a name from one field to the next gives another proof."""
-    named = {
-        digest("user", "a", "b"),
-        digest("user", "ab"),
-        digest("user", "", "ab"),
-        digest("session", "", "", "ab"),
-        digest("app", "ab"),
-    }
-
-    assert len(named) == 5
-    assert {64} == {len(each) for each in named}

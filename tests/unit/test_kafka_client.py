@@ -124,17 +124,3 @@ async def test_a_refusal_lets_others_finish_and_the_next_gets_a_new_producer(clu
     )
     await log.close()
     assert [each.stopped for each in cluster.made] == [True, True]
-
-
-async def test_a_late_failure_leaves_the_new_producer_alone(cluster: Cluster) -> None:
-    """It was another one that failed."""
-    log = ProducerOnDemand(load_settings())
-    late = asyncio.create_task(log.write("late", b"k", [RECORD]))
-    await asyncio.sleep(0)
-    await log.close()
-    await log.write("good", b"k", [RECORD])
-    cluster.well.set()
-    with pytest.raises(DeliveryFailed, match="too late"):
-        await late
-
-    assert ([each.stopped for each in cluster.made], log.connected) == ([True, False], True)
