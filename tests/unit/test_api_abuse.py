@@ -208,3 +208,4 @@ async def test_the_routers_own_errors_are_problems() -> None:
         (404, "not_found", "application/problem+json"),
         (405, "method_not_allowed", "application/problem+json"),
     ]
+    assert answers[1].headers["allow"] == "POST"

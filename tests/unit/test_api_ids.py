@@ -48,11 +48,18 @@ def test_every_id_has_the_rule() -> None:
 
 
 @pytest.mark.parametrize("unfit", UNFIT)
-def test_the_fold_refuses_the_same(unfit: str) -> None:
-    """What HTTP answers 422 to is a dead letter from a producer."""
-    turn = said(0, "x", session=unfit)
+async def test_what_nobody_sees_is_refused(unfit: str) -> None:
+    """In the path, the query and the body: 422; from a producer it is a dead letter."""
+    async with client_of(Served().app) as client:
+        answers = [
+            await client.get(f"/v1/sessions/{quote(unfit, safe='')}/turns"),
+            await client.get("/v1/users/u/facts", params={"app_id": unfit}),
+            await client.post("/v1/retrieve", json={"user_id": unfit, "query": "x"}),
+        ]
+
+    assert {422} == {each.status_code for each in answers if unfit or each.request.url.path != "/v1/sessions//turns"}
     with pytest.raises(InvalidRecord):
-        decode_input(encode(turn), unfit.encode(), AT, Policy().intake)
+        decode_input(encode(said(0, "x", session=unfit)), unfit.encode(), AT, Policy().intake)
 
 
 IDS = ["plain", "a/b", "/", "..", "naïve 東京 🌙", "100%", "q?a=b&c#d", "a\\b", 'shop/eu ü%2F"memories/7', "x" * 256]
