@@ -33,7 +33,6 @@ async def test_a_token_that_asks_too_often_waits_and_others_do_not() -> None:
         mine = [await client.get("/v1/index", headers=bearer("a")) for _ in range(3)]
         other = await client.get("/v1/index", headers=bearer("b"))
         probes = [(await client.get(path)).status_code for path in ("/livez", "/readyz", "/metrics") for _ in range(3)]
-    await served.close()
 
     assert [200, 200, 429, 200] == [answer.status_code for answer in (*mine, other)]
     assert (mine[2].json()["code"], mine[2].headers["retry-after"]) == ("rate_limited", "1000")
@@ -48,7 +47,6 @@ async def test_without_tokens_an_address_is_limited() -> None:
     served = Served(settings=HttpSettings(requests_per_second=0.001, burst=2))
     async with served.client() as client:
         statuses = [(await client.get("/v1/index")).status_code for _ in range(3)]
-    await served.close()
 
     assert [200, 200, 429] == statuses
 
@@ -61,7 +59,6 @@ async def test_guessing_is_limited_and_locks_out_nobody_who_was_right() -> None:
         before = await client.get("/v1/index", headers=bearer("a"))
         wrong = [await client.get("/v1/index", headers={"Authorization": f"Bearer wrong-{n}"}) for n in range(4)]
         known, new = [await client.get("/v1/index", headers=bearer(app)) for app in ("a", "b")]
-    await served.close()
 
     assert [200, 401, 401, 401, 429, 200, 429] == [each.status_code for each in (before, *wrong, known, new)]
     assert new.json()["code"] == "too_many_failed_tokens"
@@ -89,7 +86,6 @@ async def test_a_token_in_the_address_is_refused_and_not_logged(
     with structlog.testing.capture_logs() as logs:
         async with served.client(bearer("a")) as client:
             answer = await client.get(address.format(secret))
-    await served.close()
 
     assert (answer.status_code, answer.json()["code"]) == (400, "secret_in_url")
     assert "Authorization: Bearer" in answer.json()["detail"]
@@ -104,7 +100,6 @@ async def test_credentials_in_the_authority_are_refused(scope: dict[str, Any]) -
     """A proxy's form of a request, or a strange host."""
     served = Served(settings=settings_of("a"))
     head, *_ = await called(served.app, **{"path": "/v1/index", "raw_path": b"/v1/index", **scope})
-    await served.close()
 
     assert head["status"] == 400
 
@@ -126,7 +121,6 @@ async def test_no_id_leads_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 answer = await client.request(method, f"{path}?q=x&kind=memory")
                 if answer.status_code >= 500 or "root:" in answer.text:
                     failed.append((name, bad[:20], answer.status_code))
-    await served.close()
 
     assert (failed, [*tmp_path.iterdir()]) == ([], [])  # noqa: ASYNC240 - nobody waits
 

@@ -33,7 +33,6 @@ async def asked(log: Log) -> AsyncIterator[tuple[httpx.AsyncClient, Served]]:
     headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json, text/event-stream"}
     async with served.tools.running(), served.client(headers) as client:
         yield client, served
-    await served.close()
 
 
 def listing(user: Any) -> dict[str, Any]:

@@ -69,7 +69,6 @@ async def test_an_admin_of_some_apps_erases_those(body: dict[str, Any], status: 
     made = Served(settings=settings_of("a", admin=True))
     async with made.client(bearer("a")) as client:
         answer = await client.post("/v1/erase", json=body)
-    await made.close()
 
     assert (answer.status_code, [each.app_id for each in made.erasures.asked]) == (status, ["a"] * (status == 202))
 

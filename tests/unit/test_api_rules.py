@@ -96,7 +96,6 @@ async def asking() -> AsyncIterator[Asked]:
     served = Served(settings=HttpSettings(tokens=list(made.values())), log=log)
     async with served.tools.running(), served.client() as client:
         yield Asked(client, log, made, sorted({*routes(served.app.routes)}))
-    await served.close()
 
 
 async def test_everything_has_a_rule() -> None:

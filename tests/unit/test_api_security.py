@@ -1,7 +1,5 @@
 """Who is let in, and what they may read."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from pydantic import SecretStr, ValidationError
 
@@ -22,12 +20,11 @@ ADMIN = "token-of-the-operator"
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[Served]:
+async def served() -> Served:
     """A role with tokens for two apps."""
     made = Served(settings=settings_of("a", "b"))
     made.users.known_facts += [fact("name", "Alex"), fact("name", "Bo", app="b")]
-    yield made
-    await made.close()
+    return made
 
 
 @pytest.mark.behaviour("app-27")
@@ -75,7 +72,6 @@ async def test_metrics_beyond_loopback_take_an_admin_token() -> None:
             await client.get("/metrics", headers=headers)
             for headers in ({}, bearer("a"), *({"Authorization": f"Bearer {ADMIN}-{role}"} for role in roles))
         ]
-    await made.close()
 
     assert [401, 403, 403, 200] == [answer.status_code for answer in answers]
 
@@ -89,7 +85,6 @@ async def test_without_tokens_only_this_machine_is_answered(host: str, status: i
     made = Served(settings=HttpSettings())
     async with made.client({"Host": host}) as client:
         answer = await client.post("/v1/retrieve", json=ASKED)
-    await made.close()
 
     assert answer.status_code == status
 
@@ -237,7 +232,6 @@ async def test_a_page_of_another_site_writes_nothing(settings: HttpSettings, pag
             for method in ("PUT", "PATCH", "DELETE")
         ]
         read = await client.get("/apps/a/memories")
-    await made.close()
 
     assert (answer.status_code, read.status_code) == (status, 200)
     assert len(made.apps.sent) == (2 if status == 200 else 0)

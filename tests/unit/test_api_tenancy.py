@@ -1,7 +1,5 @@
 """The border below the routes: a store gives a request nothing but its caller's apps."""
 
-from collections.abc import AsyncIterator
-
 import numpy as np
 import pytest
 from qdrant_client import AsyncQdrantClient
@@ -17,15 +15,14 @@ IN = "things"
 
 
 @pytest.fixture
-async def store() -> AsyncIterator[VectorStore]:
+async def store() -> VectorStore:
     """One point of each of three apps, all alike."""
     made = ServerStore(AsyncQdrantClient(":memory:"), embedder="none")
     words = document_vector("pelicans")
     await made.upsert(
         IN, [Point(app, NEAR, {"app_id": app, "user_id": "u", "turn": 1}, words) for app in ("a", "b", "c")]
     )
-    yield ScopedStore(made)
-    await made.close()
+    return ScopedStore(made)
 
 
 async def apps_read(store: VectorStore, **where: str) -> list[set[str]]:

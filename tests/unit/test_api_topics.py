@@ -1,7 +1,6 @@
 """HTTP routes of topics, without a socket: they say what the session's own state says."""
 
 import random
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import ANY
@@ -22,7 +21,7 @@ from streams.index.server import ServerStore
 from tests.support.http_api import api_of, client_of
 from tests.support.loaded import loaded_embedder
 from tests.support.session_driver import NOON
-from tests.support.topic_driver import messages_of, recalled
+from tests.support.topic_driver import messages_of
 from tests.support.topics_indexed import POLICY, SUBJECTS, IndexedSession
 
 NOW = NOON + timedelta(days=2)
@@ -49,11 +48,9 @@ class Asked(IndexedSession):
 
 
 @pytest.fixture
-async def store() -> AsyncIterator[ServerStore]:
+def store() -> ServerStore:
     """A store without network."""
-    made = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
-    yield made
-    await made.close()
+    return ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
 
 
 @pytest.fixture
@@ -136,36 +133,6 @@ async def test_readers_are_told_what_the_state_says(session: Asked, seed: int) -
 
     assert {"started", "returned", "compacted", "unpacked", "adjusted", "learnt"} <= causes
     assert ("evicted" in causes) == (len(subjects) > 4)
-
-
-async def test_a_message_out_of_order_is_in_its_place(session: Asked) -> None:
-    """By event time, like in the state; the next event names it."""
-    await session.talk("boats")
-    await session.ask(4, "boats")
-    await session.ask(5, "boats", timestamp=NOON + timedelta(minutes=1, seconds=30))
-    await session.answer(2)
-    await session.ask(6, "bread")
-    await assert_as_in_state(session)
-    boats = (await session.got("topics"))[1]["topic_id"]
-    history = await session.got("messages", topic=boats)
-    minutes = [(message["timestamp"] - NOON.timestamp()) / 60 for message in history]
-
-    assert [0, 1, 1.5, 2, 4] == minutes
-
-
-async def test_a_merged_topic_goes_on_in_the_other(store: ServerStore) -> None:
-    """The list has the one that stays, with the turns of both; the other is found by its id and says where it went."""
-    session = Asked(store)
-    await session.ask(0, "boats")
-    session.put(recalled("back", [1, 0, 0], 14, NOON))
-    await session.index()
-    gone = next(topic for topic, _ in session.changes if topic.cause == "merged" and not topic.kept)
-    await assert_as_in_state(session)
-    listed = await session.got("topics")
-    other = await session.got(f"topics/{gone.topic_id}")
-
-    assert [topic["total_messages"] for topic in listed] == [15]
-    assert (other["kept"], other["detail"]) == (False, f"into {listed[0]['topic_id']}")
 
 
 @pytest.mark.behaviour("topic-30")

@@ -91,7 +91,6 @@ async def test_an_empty_answer_says_why(
         given = {"user_id": "u", "app_id": "a"}
         called = [await tools["list_facts"].call(given)]
         called += [await tools[name].call(asked) for name in ("search_memory", "get_context")]
-    await made.close()
 
     told: list[tuple[str | None, ...]] = [tuple(map(each.headers.get, [*HEADERS][: len(FIELDS)])) for each in lists]
     objects += [msgspec.to_builtins(each.structured) for each in called]

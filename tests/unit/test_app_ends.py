@@ -281,17 +281,6 @@ def test_without_energy_conversations_wait_and_none_is_lost() -> None:
     assert space.due is None
 
 
-def test_the_candidate_waits_for_energy_too() -> None:
-    """It is told of when there is energy to decide which goes."""
-    space = poor(capacity=35.0, most=2, most_pinned=0, redundant_similarity=1.0)
-    space.fill(3)
-    assert (len(space.active), space.stats.waiting, space.compactions, space.stats.created) == (2, 1, [], 3)
-    space.store()
-    space.wait(hours=1)
-
-    assert (space.stats.waiting, len(space.compactions), space.stats.memories) == (0, 1, 2)
-
-
 @pytest.mark.behaviour("app-23")
 def test_spending_is_told_by_kind() -> None:
     """For the metric, beside the sum of all time that readers see."""

@@ -8,12 +8,11 @@ import pytest
 
 from jobs.escalation.backtest import judging
 from jobs.escalation.backtest.contenders import Contender, contenders_of
-from jobs.escalation.backtest.judging import JudgingReplay, LabelledTraffic, judge, judged_left_out, labelled_traffic
+from jobs.escalation.backtest.judging import JudgingReplay, LabelledTraffic, judge, judged_left_out
 from jobs.lab.train import scorer as training
 from jobs.lab.train.scorer import own_dialogues, own_pairs
-from jobs.shared.dialogues import LabelledDialogue, turns_of_dialogue
+from jobs.shared.dialogues import LabelledDialogue
 from models.errors import ConfigurationError
-from models.events import Role
 from models.policy import Policy
 from streams.inference.trained_scorer import SHIPPED, TrainedScorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
@@ -97,19 +96,6 @@ def test_the_trained_scorer_finds_what_rules_miss(tmp_path: Path, monkeypatch: p
     assert "was trained on own_crowd: in-sample" in table.stderr
     assert report["differing"] > 0
     assert report["differences"] == trained["first_alerts"] == []
-
-
-def test_the_first_turn_counts_alone_whatever_follows() -> None:
-    """The control is the scorer's risk of the first user turn, and no memory of others is in it."""
-    dialogue = own(1, "own_crescendo")[0]
-    contender = Contender(Policy(), TrainedScorer(SHIPPED_MODEL, EMBEDDER))
-
-    first = next(turn for turn in turns_of_dialogue(dialogue) if turn.role is Role.USER)
-
-    (judging,) = judge(labelled_traffic("d", [dialogue]), [contender], EMBEDDER)
-    (found,) = judging.judged()
-
-    assert found.first_risk == contender.scorer.score([first])[0]
 
 
 def test_left_out_dialogues_are_judged_without_their_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

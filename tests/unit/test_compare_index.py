@@ -1,6 +1,5 @@
 """What a comparison reads of index and archive: what the role's own routes give, and whatever a role emits."""
 
-from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -64,7 +63,7 @@ def sized(prefix: str) -> Api:
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[Served]:
+async def served() -> Served:
     """A role that knows users of two apps."""
     made = Served()
     made.users.known_facts += [
@@ -75,8 +74,7 @@ async def served() -> AsyncIterator[Served]:
     made.users.known_episodes += [episode(1, "bread"), episode(2, "salt")]
     made.users.known_users += [stats(turn_count=43), stats(turn_count=3, app=ODD.app_id, user=ODD.user_id)]
     await made.say(said(0, "hello"), said(1, "there"), said(0, "odd", session="..", app=ODD.app_id))
-    yield made
-    await made.close()
+    return made
 
 
 async def test_turns_facts_episodes_and_standings(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +143,6 @@ async def test_a_token_for_all_apps_is_shown(monkeypatch: pytest.MonkeyPatch) ->
     assert {ODD: IndexedUser(facts=[], episodes=[], turn_count=0)} == await read_users(
         settings(http=everything), [ODD], index_url=URL
     )
-    await made.close()
 
 
 def test_every_output_is_looked_for(tmp_path: Path) -> None:

@@ -140,11 +140,6 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiktoken, "get_encoding", lambda _: LETTERS)
 
 
-def test_about_four_characters_by_default() -> None:
-    """Rounded up."""
-    assert [token_counter()(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
-
-
 @pytest.mark.usefixtures("letters")
 def test_tiktoken_counts_as_its_encoding_does() -> None:
     """What looks like a special token is text like any: people say what they like."""

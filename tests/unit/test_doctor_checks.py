@@ -11,20 +11,16 @@ from unittest.mock import AsyncMock, MagicMock
 
 import httpx
 import pytest
-from aiokafka.structs import ConsumerRecord
 
-from jobs.operate.doctor import CHECKS, scoring, serving, setting_rows, standing, verdict_of
+from jobs.operate.doctor import CHECKS, scoring, serving, setting_rows
 from jobs.operate.doctor.verdict import Status, Verdict, guarded
 from jobs.shared import role_groups
 from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError
-from models.policy import Policy
-from models.wire.codec import encode
 from streams.index.points import CollectionInfo
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import KafkaSettings, Settings, load_settings
 from streams.wiring import ROLES
-from tests.support.session_driver import NOON, said
 
 
 def test_a_closed_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,27 +241,3 @@ def test_a_model_that_is_yet_to_be_fetched_is_told(monkeypatch: pytest.MonkeyPat
     found = scoring.check_embedder(load_settings(vectors={"embedder": "e5"}))
 
     assert (found.status, str(jar.parent) in found.detail, jar.read_bytes()) == (Status.WARN, True, b"half")
-
-
-def turns_on(partition: int, *sessions: tuple[str, str]) -> list[ConsumerRecord]:
-    """A turn of each session, by app and id, on a partition."""
-    found = []
-    for offset, (app, session) in enumerate(sessions):
-        value = encode(said(0, app_id=app, session_id=session))
-        key = session.encode()
-        found.append(ConsumerRecord("t", partition, offset, 0, 1, key, value, None, len(key), len(value), ()))
-    return found
-
-
-def test_a_session_on_two_partitions_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same id of another app is another session; who partitions otherwise throughout is fine, and is counted."""
-    monkeypatch.setattr("streams.inference.intake.appended_at", lambda _: NOON + timedelta(days=1))
-    log = {0: turns_on(0, ("a", "s"), ("a", "torn")), 1: turns_on(1, ("b", "s")), 2: turns_on(2, ("a", "torn"))}
-    found = standing(log, Policy())
-    torn = verdict_of(found, partitions=3)
-    fine = verdict_of({session: places for session, places in found.items() if session.session_id == "s"}, partitions=3)
-
-    assert (torn.status, "1 of 3 sessions" in torn.detail, "torn of a" in torn.detail) == (Status.WARN, True, True)
-    assert "partitioner=murmur2_random" in torn.advice
-    assert (fine.status, "2 sessions" in fine.detail) == (Status.OK, True)
-    assert verdict_of({}, partitions=3).status is Status.OK

@@ -13,18 +13,7 @@ from models.policy import AlertPolicy, AppModes, ModePolicy, ModeThreshold
 from models.policy.digest import policy_digest
 from models.risk.combination import JUDGE, UNITS, UPSTREAM, probability_of
 from models.risk.escalation import PART
-from tests.support.escalation_driver import (
-    MODEL,
-    RISKY,
-    answer,
-    escalate,
-    judged_by,
-    judgement,
-    tell,
-    told,
-    units,
-    upstream,
-)
+from tests.support.escalation_driver import MODEL, answer, escalate, judged_by, judgement, tell, told, units, upstream
 from tests.support.limits import too_large
 from tests.support.session_driver import NOON, Session, said
 
@@ -295,15 +284,3 @@ def test_other_rules_weigh_what_came_before_anew(changes: dict[str, Any]) -> Non
         by_turn = base + units(whole.earlier_log_odds) + sum(units(each.log_odds) for each in whole.turns)
         assert by_signal == by_turn == units(whole.log_odds)
         assert whole.probability == pytest.approx(probability_of(units(whole.log_odds)))
-
-
-def test_steady_attack_over_a_model_change_alerts() -> None:
-    """By weights that saw nothing in it, then by others: what was known already is evidence, though no turn adds."""
-    session = Session(judged_by(structs.replace(MODEL, weights={"level": -1})))
-    escalate(session, 60)
-    session.store()
-    session.policy = judged_by(structs.replace(MODEL, name="made-up 2", weights={"level": 60_000, "run": -1}))
-    tell(session, 60, RISKY - 0.1)
-
-    assert judgement(session).turns[-1].log_odds <= 0
-    assert ["raised"] == [alert.cause for alert in session.alerts]

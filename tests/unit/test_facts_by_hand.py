@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from models.events import BY_HAND, FactCategory, FactEdited, FactsExtracted
+from models.events import BY_HAND, FactCategory, FactEdited
 from models.events.user import MemoryMode, MemoryModeSet
 from tests.support.user_driver import NOON, User, by_hand, causes, corrected, fact
 
@@ -164,25 +164,3 @@ def test_what_nobody_has_is_not_put_right() -> None:
     told = len(user.outputs)
     user.put(corrected(turn, "My name is Eve"))
     assert user.outputs[told:] == []
-
-
-def test_an_answer_about_the_old_text_comes_before_that_about_the_new() -> None:
-    """A slower stage answers in order: of what was said at one time the later answer counts."""
-    user = User(facts={"ask": True})
-    turn = user.turn("My name is Alex")
-    user.put(turn)
-    user.put(corrected(turn, "My name is Alexander", user.now + HOUR))
-    for request in user.asked:
-        name = request.content.removeprefix("My name is ")
-        user.put(
-            FactsExtracted(
-                app_id="a",
-                user_id="u",
-                timestamp=request.timestamp,
-                session_id=request.session_id,
-                turn=request.turn,
-                facts=[fact("name", name)],
-            )
-        )
-
-    assert user.profile == {"name": "Alexander"}

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.produce.command import FormatName
-from jobs.produce.formats import FORMATS, Documents, Filling, InputConversation, Malformed, conversations, detect
+from jobs.produce.formats import FORMATS, Documents, Filling, InputConversation, conversations, detect
 from jobs.produce.formats.filling import FileMessage
 from jobs.produce.formats.source import InputSource, RawLine
 from jobs.shared.sending import Pace
 from models.errors import ConfigurationError
-from models.events import MAX_CONTENT_BYTES, AlertAcknowledged, SessionEnded, Turn
+from models.events import AlertAcknowledged, SessionEnded, Turn
 from tests.support.golden_text import assert_text
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -58,15 +58,6 @@ def test_sessions_without_times_begin_at_start_or_end_now(start: datetime | None
     assert [turn.timestamp for turn in read_turns] == [begin + timedelta(seconds=5 * n) for n in range(2)]
 
 
-def test_oasst_deep_tree() -> None:
-    """A chain of replies deeper than Python's recursion limit is reported, not a crash."""
-    chain = b'{"message_id":"m","text":"x","role":"prompter","replies":['
-    document = b'{"message_tree_id":"t","prompt":' + chain * 3000 + b"]}" * 3000 + b"}"
-    items = list(conversations(FORMATS["oasst"], [(1, document)], FILLING))
-
-    assert [Malformed] == [type(item) for item in items]
-
-
 @pytest.mark.parametrize(("keep", "expected"), [(False, None), (True, {"label": "benign", "year": 2020})])
 def test_dialogue_labels_stay_out(keep: bool, expected: dict[str, object] | None) -> None:
     """A label beside a dialogue must not reach the detector that it judges, unless asked for."""
@@ -84,32 +75,6 @@ def test_turntide_lines_pass() -> None:
     assert msgspec.convert(TURN, Turn) == whole
     assert isinstance(acknowledged, AlertAcknowledged)
     assert (filled.user_id, filled.app_id) == ("user-s", "default")
-
-
-@pytest.mark.parametrize(
-    ("name", "document"),
-    [
-        ("turntide", {**TURN, "session_id": ""}),
-        ("turntide", {**TURN, "role": "SECRET"}),
-        ("turntide", {**TURN, "type": "SECRET"}),
-        ("turntide", {**TURN, "content": "x" * (MAX_CONTENT_BYTES + 1)}),
-        ("openai", {"messages": [{"role": "SECRET", "content": "SECRET"}]}),
-        ("openai", {"messages": "SECRET"}),
-        ("sharegpt", {"conversations": [{"from": "human", "value": 7}]}),
-        ("oasst", {"message_tree_id": "t", "prompt": {"role": "prompter", "text": "SECRET"}}),
-        ("locomo", {"sample_id": "x", "conversation": {"session_1": []}}),
-        ("dialogues", {"turns": [{"role": "user", "content": "SECRET", "risk": 2}]}),
-    ],
-)
-def test_malformed_is_reported_without_text(name: str, document: dict[str, Any]) -> None:
-    """A bad document is one report with its line, and the next one is read; no text of it is told."""
-    bad, *rest = read(name, document, EXAMPLES[name])
-
-    assert isinstance(bad, Malformed)
-    assert bad.line == 1
-    assert "SECRET" not in bad.reason
-    assert all(isinstance(item, InputConversation) for item in rest)
-    assert rest
 
 
 def test_by_time_sorts_whole_conversations() -> None:

@@ -1,7 +1,7 @@
 """The index role's polls: what is written in which step, and what it says of who was forgotten."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,21 +14,19 @@ from qdrant_client import AsyncQdrantClient
 
 from models.entities import TOPIC_OF
 from models.errors import StoreUnavailable
-from models.events import Control, Position, SessionErased, SessionName, TopicChanged, Turn, TurnCorrected
+from models.events import Control, Position, SessionErased, TopicChanged, Turn, TurnCorrected
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
 from models.events.topics import FACTS, NUMBERED, PROJECTS, TURNS, USER_EPISODES
 from models.policy import Policy
-from models.retrieval.event_times import DayInterval
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from models.wire.envelope import key_of
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.server import ServerStore
-from streams.index.turn_traits import candidate_of
 from streams.kafka.ledger import Ledger
 from streams.kafka.producer import Record
 from streams.observe.telemetry import metrics
-from streams.ports import Point, SearchHit
+from streams.ports import Point
 from streams.roles.index import IndexRole
 from streams.settings import load_settings
 from tests.support.apps_indexed import memory, stats
@@ -339,20 +337,6 @@ async def test_a_turn_shows_its_last_correction_whichever_is_indexed_first(
 
     assert await texts(role) == {("a", 0): "trees", ("b", 0): "boats"}
     assert letters.written == []
-
-
-async def test_what_the_ranker_reads_follows_a_correction(role: Quiet) -> None:
-    """Days that the new text tells of; of a point of an earlier release all of it is made of its text."""
-    await role.take(said(0, "boats"), first=1)
-    await role.take(right(0, "Anna: we sailed on 3 May 2023, in the rain"), first=2)
-    ((point, *_), _) = await stored(role).page("turns", "", 9)
-    place = SessionName("a", "s"), 0
-    early = {**point.payload, "traits": None, "told_from": None}
-    read, made = (candidate_of(place, SearchHit("", 0.0, {**payload})) for payload in (point.payload, early))
-
-    assert point.payload["traits"] == read.traits
-    assert read.event == DayInterval(*[date(2023, 5, 3).toordinal()] * 2)
-    assert read == made
 
 
 async def test_a_correction_of_no_turn_is_a_dead_letter(role: Quiet, monkeypatch: pytest.MonkeyPatch) -> None:

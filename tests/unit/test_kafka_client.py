@@ -54,7 +54,7 @@ RECORD = Record(b"k", b"v")
 
 
 class Cluster:
-    """Doubles producers of a cluster: writes to `slow` wait, `bad` are refused, `late` are after a while."""
+    """Doubles producers of a cluster: writes to `slow` wait, `bad` are refused."""
 
     def __init__(self) -> None:
         self.made: list[Any] = []
@@ -89,11 +89,9 @@ class Fake:
         """As the topic says."""
         if topic == "bad":
             raise DeliveryFailed("too large")
-        if topic in {"slow", "late"}:
+        if topic == "slow":
             await self._well.wait()
             assert not self.stopped, "the producer was stopped while somebody wrote"
-        if topic == "late":
-            raise DeliveryFailed("too late")
         return []
 
 
