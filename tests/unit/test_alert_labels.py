@@ -207,10 +207,13 @@ def test_labels_and_judgements_come_back_from_the_archive(writer: LakeWriter) ->
 
 
 def test_an_alert_comes_back_from_the_archive(writer: LakeWriter) -> None:
-    """With every field of its judgement and evidence, and the others of its session."""
+    """With every field of its judgement and evidence, and the others of its session; analysts have columns of it."""
     evidence = [events.EvidenceTurn("s-1_3", 3, 0.9, "risk 0.90", 1.25)]
     changes = [replace(ALERT, evidence=evidence, escalation=JUDGED), replace(ALERT, id="e-2", alert_id="a-0")]
     writer.land(buffer_of([*changes, replace(ALERT, id="e-3", session_id="s-2", alert_id="b")], topic=ALERTS), now=NOW)
 
     assert changes == archived_changes(writer.con, "a-1")
     assert [] == archived_changes(writer.con, "nothing")
+    assert [("a-0", None, None, None), ("a-1", 0.62, 0.45, "m-1"), ("b", None, None, None)] == ask(
+        writer, "SELECT alert_id, probability, threshold, model FROM alerts ORDER BY alert_id"
+    )

@@ -101,16 +101,20 @@ async def test_what_the_fold_refuses_is_told(
     assert (await asked(client, "PUT", "/apps/a/memories/1", status=status, pinned=True))["code"] == code
 
 
+async def purged(apps: Apps, method: str, end: str) -> httpx.Response:
+    """What the purge of app `a` is answered."""
+    body: dict[str, Any] = {"json": {"purgeMemories": True}} if method == "POST" else {}
+    async with client_of(api_of(admin_routes(apps, AppPolicy(), apps, Erasures(), Sessions()))) as client:
+        return await client.request(method, f"/apps/a/{end}", **body)
+
+
 @pytest.mark.parametrize(("method", "place"), [("DELETE", "memories"), ("POST", "uninstall")])
 @pytest.mark.parametrize(("whose", "left"), [("", ["Bo is bald."]), ("?user_id=anna", ["All.", "Cy.", "Bo is bald."])])
 async def test_an_app_is_purged_with_its_users(method: str, place: str, whose: str, left: list[str]) -> None:
     """Nobody is told that an app's memories are gone while its users' stay; of a named user only those go."""
     users = [memory(1, "Anna is vegan.", user="anna"), memory(1, "All."), memory(1, "Cy.", user="cy")]
     apps = Apps([*users, memory(1, "Bo is bald.", user="anna", app="b")], [space("a", user) for user in ("anna", "cy")])
-    routes = admin_routes(apps, AppPolicy(), apps, Erasures(), Sessions())
-    body: dict[str, Any] = {"json": {"purgeMemories": True}} if method == "POST" else {}
-    async with client_of(api_of(routes)) as client:
-        gone = await client.request(method, f"/apps/a/{place}{whose}", **body)
+    gone = await purged(apps, method, f"{place}{whose}")
 
     assert (gone.status_code, gone.json()["deletedCount"]) == (200, 4 - len(left))
     assert [each.content for each in apps.known] == left
@@ -128,8 +132,7 @@ async def test_a_purge_that_fails_for_one_user_is_not_told_as_pending(monkeypatc
     """What is in the log for Anna comes; for Cy there is nothing to come."""
     monkeypatch.setattr(commands, "WAIT_S", 0.0)
     apps = _AwayForOne([], [space("a", user) for user in ("anna", "cy", "dan")], away=True)
-    async with client_of(api_of(admin_routes(apps, AppPolicy(), apps, Erasures(), Sessions()))) as client:
-        failed = await client.delete("/apps/a/memories")
+    failed = await purged(apps, "DELETE", "memories")
 
     assert (failed.status_code, failed.json()["code"], failed.headers["retry-after"]) == (503, "log_unavailable", "2")
     assert [each.user_id for each in apps.sent] == ["anna", "dan"]
@@ -139,9 +142,6 @@ async def test_a_purge_that_fails_for_one_user_is_not_told_as_pending(monkeypatc
 async def test_an_app_of_too_many_users_is_not_purged_in_part(method: str, place: str) -> None:
     """It is said what to do instead, and nothing is written."""
     apps = Apps([memory(1, "All.")], [space("a", f"u{n}") for n in range(101)])
-    routes = admin_routes(apps, AppPolicy(), apps, Erasures(), Sessions())
-    body: dict[str, Any] = {"json": {"purgeMemories": True}} if method == "POST" else {}
-    async with client_of(api_of(routes)) as client:
-        refused = await client.request(method, f"/apps/a/{place}", **body)
+    refused = await purged(apps, method, place)
 
     assert (refused.status_code, refused.json()["errors"][0]["field"], apps.sent) == (422, "user_id", [])

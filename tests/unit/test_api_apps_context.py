@@ -46,7 +46,7 @@ async def context(client: httpx.AsyncClient, **body: Any) -> Any:
     return answer.json()
 
 
-@pytest.mark.behaviour("app-14")
+@pytest.mark.behaviour("app-13", "app-14")
 @pytest.mark.parametrize("point", POINTS)
 async def test_includes_memories_in_context_for_same_app(client: httpx.AsyncClient, point: str) -> None:
     """The scenario at each of its three points: the source's text first, what is shared after the app's own."""

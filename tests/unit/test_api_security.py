@@ -8,7 +8,6 @@ from streams.http import security
 from streams.http.health import serve
 from streams.http.problems import Problem
 from streams.http.security import Caller, access_of, digest_of
-from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.support.api_apps import memory
 from tests.support.api_doubles import Served, bearer, called, fact, settings_of, token_of
@@ -119,15 +118,6 @@ def test_a_token_that_is_unfit_is_refused(tokens: list[str], told: str) -> None:
         access_of(HttpSettings(tokens=[ApiToken(token=SecretStr(token)) for token in tokens]))
 
     assert tokens[0] not in str(refused.value)
-
-
-def test_tokens_come_from_the_environment_and_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As JSON; neither by repr nor by dumping."""
-    monkeypatch.setenv("TURNTIDE_HTTP__TOKENS", f'[{{"token": "{ADMIN}", "apps": ["a"], "role": "admin"}}]')
-    settings = load_settings()
-
-    assert ADMIN not in repr(settings) + str(settings.model_dump())
-    assert access_of(settings.http).holder_of(digest_of(ADMIN)) == Caller(frozenset({"a"}), TokenRole.ADMIN)
 
 
 def test_every_token_is_compared_whichever_fits(monkeypatch: pytest.MonkeyPatch) -> None:

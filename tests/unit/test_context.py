@@ -140,38 +140,11 @@ def memory(content: str, created_at: datetime = datetime(2025, 10, 10, 14, 30, t
     return structs.replace(made, created_at=created_at)
 
 
-MEMORIES = [
-    memory("User prefers meetings after 2pm on weekdays."),
-    memory(
-        'User is working on a project called "Phoenix" with deadline Nov 1.', datetime(2025, 10, 9, 8, 0, tzinfo=UTC)
-    ),
-    memory(
-        "User experienced database connection issues, resolved by restarting service.",
-        datetime(2025, 10, 8, 23, 59, tzinfo=UTC),
-    ),
-]
-SEED_TEXT = """\
-(memories for app: calendar)
-The following are memories from previous conversations with this app:
-
-1. [Created: 2025-10-10] User prefers meetings after 2pm on weekdays.
-2. [Created: 2025-10-09] User is working on a project called "Phoenix" with deadline Nov 1.
-3. [Created: 2025-10-08] User experienced database connection issues, resolved by restarting service.
-
-Use these memories to provide context-aware responses."""
-
-
 def fitted(
     memories: list[AppMemoryChanged], *, most: int = 10, contents: int = 2_000, text: int = 4_000
 ) -> context.FittedMemories:
     """What fits of an app's memories."""
     return context.fit_app_memories("a", memories, memories, most=most, contents_chars=contents, text_chars=text)
-
-
-@pytest.mark.behaviour("app-13")
-def test_the_text_is_the_seeds() -> None:
-    """App memory, Memory Context Format, with its own example."""
-    assert context.format_app_memories("calendar", MEMORIES) == SEED_TEXT
 
 
 @pytest.mark.behaviour("app-15")
