@@ -6,12 +6,10 @@ import httpx
 import pytest
 from msgspec import structs
 
-from models.events.erase import ErasureProved
 from models.policy.app import AppPolicy
 from streams.api.assembly import admin_routes
 from tests.support.api_apps import Apps, Sessions
 from tests.support.api_doubles import Served, bearer, said, settings_of
-from tests.support.blank_events import blank
 from tests.support.data_files import data_file
 from tests.support.http_api import api_of, client_of
 
@@ -71,16 +69,6 @@ async def test_an_admin_of_some_apps_erases_those(body: dict[str, Any], status: 
         answer = await client.post("/v1/erase", json=body)
 
     assert (answer.status_code, [each.app_id for each in made.erasures.asked]) == (status, ["a"] * (status == 202))
-
-
-async def test_the_proof(served: Served, client: httpx.AsyncClient) -> None:
-    """None while it is under way; then what was looked at, as it stands in the log."""
-    before = (await client.get("/v1/erase/r")).json()
-    served.erasures.proofs["r"] = blank(ErasureProved, request_id="r", scope="user", complete=True)
-    after = (await client.get("/v1/erase/r")).json()
-
-    assert before == {"request_id": "r", "proved": False, "proof": None}
-    assert (after["proved"], after["proof"]["type"], after["proof"]["complete"]) == (True, "erasure_proved", True)
 
 
 async def test_a_role_that_only_reads() -> None:

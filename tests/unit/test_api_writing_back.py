@@ -111,33 +111,6 @@ async def client(world: World) -> AsyncIterator[httpx.AsyncClient]:
 NAME = "/v1/users/u/facts/identity/name"
 
 
-async def names(client: httpx.AsyncClient, app: str) -> list[tuple[str, bool, str]]:
-    """Values of a user's name, what holds first."""
-    got = await client.get("/v1/users/u/facts", params={"app_id": app, "include_past": True, "category": "identity"})
-    return [(each["value"], each["active"], each["by"]) for each in got.json()]
-
-
-async def test_a_fact_is_written_pinned_and_deleted_for_one_tenant(world: World, client: httpx.AsyncClient) -> None:
-    """The answer has it, the next reader sees it; the other tenant's user of the same id is untouched."""
-    put = await client.put(NAME, params={"app_id": "a"}, json={"value": "Alexa", "pinned": True})
-    await world.say(said(2, "My full name is Eve", app_id="a", timestamp=NOW + timedelta(days=400)))
-    after = await names(client, "a")
-    gone = [(await client.delete(NAME, params={"app_id": "a"})).json() for _ in range(2)]
-
-    assert put.status_code == 200
-    assert {name: put.json()["fact"][name] for name in ("value", "pinned", "by", "extracted_by")} == {
-        "value": "Alexa",
-        "pinned": True,
-        "by": "local",
-        "extracted_by": "admin",
-    }
-    assert ("Alexa", True, "local") == after[0]
-    assert {value for value, *_ in after} == {"Alexa", "Alex", "Eve"}
-    assert [each["already_gone"] for each in gone] == [False, True]
-    assert all(not active for _, active, _ in await names(client, "a"))
-    assert await names(client, "b") == [("Alex", True, "")]
-
-
 async def test_what_cannot_be_done_is_said(world: World, client: httpx.AsyncClient) -> None:
     """Nothing named, a fact of nobody, a key that is none, and a fold that is away."""
     nobody = "/v1/users/nobody/facts/identity/name"
@@ -213,32 +186,3 @@ async def test_every_turn_of_a_long_session_is_read_or_named_as_missing(
     assert turns == [(n, "archive" if n < 20 else "index") for n in range(0 if has_archive else 20, 120)]
     assert missing == ([] if has_archive else [{"first": 0, "last": 19, "why": "released"}])
     assert pages[1]["archive"] is has_archive
-
-
-@pytest.mark.behaviour("app-18")
-async def test_a_conversation_names_its_app(world: World, client: httpx.AsyncClient) -> None:
-    """As the source's registry does; where several apps have one of its id, somebody must say which is meant."""
-    await world.say(said(0, "boats", app_id="a", session_id="alone"))
-    found = [await client.get(f"/v1/sessions/{name}/app") for name in ("alone", "nothing")]
-
-    assert [each.status_code for each in found] == [200, 404]
-    assert found[0].json() == {"session_id": "alone", "app_id": "a"}
-
-
-@pytest.mark.behaviour("risk-06", "risk-11")
-async def test_a_session_s_profile_and_segments_are_read(world: World, client: httpx.AsyncClient) -> None:
-    """Of each tenant its own; a session waits for its turn, and not for ever."""
-    await world.say(*(said(n, f"boats {n}", app_id="a") for n in range(2, 12)))
-    of_a, of_b = ({"app_id": app} for app in ("a", "b"))
-    profile = (await client.get("/v1/sessions/s/profile", params=of_a)).json()
-    memory = (await client.get("/v1/sessions/s/segments", params=of_a)).json()
-    other = (await client.get("/v1/sessions/s/segments", params=of_b)).json()
-    late = await client.get("/v1/sessions/s/turns", params={**of_b, "after_turn": 7, "timeout_ms": 0})
-    there = await client.get("/v1/sessions/s/turns", params={**of_a, "after_turn": 7, "timeout_ms": 0})
-    unknown = await client.get("/v1/sessions/nothing/profile", params=of_a)
-
-    assert (profile["app_id"], profile["turn_count"]) == ("a", 11)
-    assert [(each["first_turn"], each["last_turn"]) for each in memory["segments"]] == [(0, 4), (5, 9)]
-    assert [each["turn"] for each in memory["open_turns"]] == [10, 11]
-    assert (other["segments"], len(other["open_turns"])) == ([], 2)
-    assert [each.status_code for each in (late, there, unknown)] == [504, 200, 404]

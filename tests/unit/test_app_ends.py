@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from models import events
-from models.app.energy import Energy, Work, cost_units, level_units, may_begin
+from models.app.energy import Energy, Work, begins_at, cost_units, level_units, may_begin
 from models.errors import RecoveryFailed
 from models.events.saved_search import SavedSearch
 from models.events.user import MemoryMode
@@ -254,6 +254,17 @@ def test_the_budget_refills_up_to_its_capacity() -> None:
 def test_work_begins_above_the_floor_only(level: float, begins: bool) -> None:
     """App memory: only when energy > 20 %."""
     assert may_begin(Energy(level, NOON), NOON, POLICY) is begins
+
+
+@pytest.mark.parametrize("level", [0.0, 7.77, 19.999, 20.0])
+def test_when_work_begins_again_is_known(level: float) -> None:
+    """At that time it may, and hardly before."""
+    energy = Energy(level, NOON)
+    at = begins_at(energy, POLICY)
+
+    assert at is not None
+    assert may_begin(energy, at, POLICY)
+    assert not may_begin(energy, at - timedelta(milliseconds=2), POLICY)
 
 
 def poor(capacity: float = 50.0, **apps: Any) -> Space:
