@@ -134,34 +134,12 @@ LETTERS = tiktoken.Encoding(
 """A vocabulary small enough to write down."""
 
 
-@pytest.fixture
-def letters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tiktoken has this encoding."""
-    monkeypatch.setattr(tiktoken, "get_encoding", lambda _: LETTERS)
-
-
-@pytest.mark.usefixtures("letters")
-def test_tiktoken_counts_as_its_encoding_does() -> None:
+def test_tiktoken_counts_as_its_encoding_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """What looks like a special token is text like any: people say what they like."""
+    monkeypatch.setattr(tiktoken, "get_encoding", lambda _: LETTERS)
     count = token_counter("tiktoken:letters")
 
     assert (count("word word"), count("<|endoftext|>")) == (3, 13)
-
-
-@pytest.mark.usefixtures("letters")
-def test_a_context_counted_so_is_within_its_budget() -> None:
-    """Its lines, counted one by one, are not fewer tokens than the whole."""
-    count = token_counter("tiktoken:letters")
-    inputs = ContextInputs(
-        system_prompt="word\n\nword",
-        recent=[ContextMessage(turn=n, role="user", content="word\n\n  word \n" * n) for n in range(5)],
-        memories=[found(memory(n, "word " * n + ".")) for n in range(5)],
-        chunks=[chunk(n, "word") for n in range(5)],
-    )
-    context = build_context(inputs, ContextPolicy(), count)
-
-    assert len(context.items) == 16
-    assert 0 < count(context.text) <= context.total_tokens
 
 
 def test_a_vocabulary_that_cannot_be_had_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
