@@ -75,18 +75,6 @@ async def test_what_the_question_asks_for_stays_first() -> None:
     assert preface.left_out == 1
 
 
-async def test_answers_of_before_stay_what_they_were(client: httpx.AsyncClient) -> None:
-    """Who names no point gets the prompt and the fields that there always were; a point can be named without them."""
-    plain = await context(client)
-    declined = await context(client, injection_point=POINTS[0], app_memories=False)
-
-    told = {"prompt", "tokens", "facts", "episodes", "recent", "found", "left_out"}
-    told |= {"known", "caught_up", "memory_mode", "language"}
-    assert set(plain) == told
-    assert set(plain["left_out"]) == {"facts", "episodes", "recent", "found", "last_turn_cut"}
-    assert (declined["prompt"], declined["injection_point"]) == (plain["prompt"], POINTS[0])
-
-
 @pytest.mark.behaviour("app-14")
 @pytest.mark.parametrize(
     ("inject", "app", "said", "command", "wanted"),
@@ -108,21 +96,6 @@ async def test_an_app_of_the_policy_asks_once(
     body = AssembleContext(user_id="u", query="when?", app_memories=said)
 
     assert await AppContext(apps, AppPolicy(inject=inject)).wanted(body, app) == wanted
-
-
-@pytest.mark.behaviour("app-14")
-async def test_an_app_is_switched_by_command(client: httpx.AsyncClient) -> None:
-    """On, all its prompts begin with its memories, but where one declines; off or as the policy says they do not."""
-    told = []
-    for inject in (True, False, None):
-        switched = await client.put("/v1/apps/a/injection", json={"inject": inject})
-        assert switched.json() == {"success": True, "inject": inject}
-        told.append(
-            [(await context(client, **more)).get("app_memories_text") for more in ({}, {"app_memories": False})]
-        )
-
-    assert told == [[TEXT, None], [None, None], [None, None]]
-    assert (await context(client, app_id="b")).get("app_memories_text") is None
 
 
 @pytest.mark.behaviour("app-23", "app-24")

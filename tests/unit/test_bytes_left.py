@@ -39,17 +39,6 @@ def test_batches_behind_a_damaged_one_are_searched(tmp_path: Path) -> None:
     assert holding(tmp_path, "absent") == []
 
 
-def test_holes_of_a_file_are_passed(tmp_path: Path) -> None:
-    """A store keeps room before and behind what it wrote: that is found without the zeros around it."""
-    sparse = tmp_path / "vectors"
-    with sparse.open("wb") as file:
-        file.seek(2**40)
-        file.write(b"a parcel")
-        file.truncate(2**41)
-
-    assert (holding(tmp_path, "parcel"), holding(tmp_path, "absent")) == (["vectors"], [])
-
-
 def test_what_cannot_be_read_is_no_file_without_the_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that fails must not say that nothing is left."""
     (tmp_path / "vectors").write_bytes(b"a parcel")
