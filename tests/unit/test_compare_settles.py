@@ -13,7 +13,7 @@ from models.events.topics import Topic
 from streams.oracle.comparison import Comparison, DifferenceKind, TopicOutputs
 from streams.oracle.replay import USERS, Folded, Replayed, UsersReplay
 from streams.settings import Settings, load_settings
-from tests.support.users_replayed import Commands, conversation
+from tests.support.users_replayed import conversation
 
 NOTHING = Replayed({}, {}, 0, set())
 
@@ -129,22 +129,6 @@ async def test_what_differs_differs_once_the_log_rests(
     assert "state" in compared.checked
     assert all(said in compared.not_checked["archive windows.v1"] for said in grew)
     assert bool(grew) == ("archive windows.v1" in compared.not_checked)
-
-
-@pytest.mark.parametrize(
-    ("answered", "within_s", "counts"), [(True, 30, {}), (False, 0.05, {"answers missing": 1})], ids=["late", "never"]
-)
-async def test_answers_are_waited_for(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, within_s: float, counts: dict[str, int], *, answered: bool
-) -> None:
-    """What was asked is not answered at the first look, nor the answer folded; later it is, or it is a difference."""
-    archive(monkeypatch, 0)
-    asked = Commands()
-    asked.turns(0, 24)
-    cluster.users = [asked.users(), asked.users(), *([conversation().users] if answered else [])]
-    settled = await settle(load_settings(), within_s=within_s)
-
-    assert (counts, 1) == (settled.comparison.counts, settled.comparison.checked["answers"])
 
 
 @pytest.mark.parametrize(
