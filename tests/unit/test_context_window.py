@@ -134,6 +134,11 @@ LETTERS = tiktoken.Encoding(
 """A vocabulary small enough to write down."""
 
 
+def test_about_four_characters_by_default() -> None:
+    """Rounded up."""
+    assert [token_counter()(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
+
+
 def test_tiktoken_counts_as_its_encoding_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """What looks like a special token is text like any: people say what they like."""
     monkeypatch.setattr(tiktoken, "get_encoding", lambda _: LETTERS)
