@@ -50,22 +50,6 @@ async def test_a_caller_reads_its_own_apps(store: VectorStore, apps: tuple[str, 
     assert [len(own)] * 2 == counts
 
 
-async def test_another_app_that_is_named_gives_nothing(store: VectorStore) -> None:
-    """Also where a memory passes on what the request said."""
-    with asked_by("a"):
-        assert [set()] * 4 == await apps_read(store, app_id="b")
-        assert await store.count(IN, where={"app_id": "b"}) == 0
-
-
-async def test_several_named_apps_must_all_be_the_callers(store: VectorStore) -> None:
-    """A scope of more than the caller's gives nothing, rather than a part of it."""
-    with asked_by("a", "b"):
-        both = await store.latest(IN, where={"app_id": ("a", "b")}, by="turn", limit=9)
-        more = await store.latest(IN, where={"app_id": ("a", "c")}, by="turn", limit=9)
-
-    assert (len(both), more) == (2, [])
-
-
 async def test_the_role_itself_reads_and_writes_everything(store: VectorStore) -> None:
     """Outside of a request, and for a caller of all apps."""
     everybody = {"a", "b", "c"}
