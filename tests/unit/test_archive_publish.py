@@ -80,24 +80,6 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in {".parquet", ".avro", ".json"})
 
 
-def test_a_dry_run_a_first_run_and_a_second_one(settings: Settings) -> None:
-    """The first is told before it is done; the second finds nothing to do and leaves every file as it is."""
-    told = _told("--dry-run")
-    nothing = _files(settings.data_dir / "iceberg")
-    done = _told()
-    files = _files(settings.data_dir / "iceberg")
-    again = _told()
-
-    assert set(_SOME) == set(told) == set(done) == set(again)
-    assert (12, 0, 0) == _shape(told["turns"])
-    assert [] == nothing
-    assert (12, 0, 12) == _shape(done["turns"])
-    assert {name: (0, 0, each["rows"]) for name, each in done.items()} == {
-        name: _shape(each) for name, each in again.items()
-    }
-    assert files == _files(settings.data_dir / "iceberg")
-
-
 def test_some_tables_alone(settings: Settings) -> None:
     """As a table for people; the others are not made, and one that there is not is told."""
     assert "no table nonsense: there are turns" in refused("archive", "publish", "nonsense")

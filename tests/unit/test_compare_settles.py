@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -11,9 +12,8 @@ from jobs.replay.index_read import NobodyToAsk
 from jobs.shared.role_groups import RoleGroup
 from models.events.topics import Topic
 from streams.oracle.comparison import Comparison, DifferenceKind, TopicOutputs
-from streams.oracle.replay import USERS, Folded, Replayed, UsersReplay
+from streams.oracle.replay import Folded, Replayed
 from streams.settings import Settings, load_settings
-from tests.support.users_replayed import conversation
 
 NOTHING = Replayed({}, {}, 0, set())
 
@@ -26,18 +26,10 @@ def differing(found: int) -> Comparison:
 
 
 class Cluster:
-    """What the roles left, as it is asked for; the last of each list stays.
-
-    Attributes:
-        ends: Ends of each log.
-        users: Oracles of users, one for each time that commands.v1 is folded.
-        ran: Roles that have run here.
-    """
+    """What the roles left: ends of each log as they are asked for, of which the last stays."""
 
     def __init__(self) -> None:
         self.ends: dict[str, list[int]] = {"turns.v1": [7], "commands.v1": [7]}
-        self.users = [NOTHING]
-        self.ran = ["memory", "enrich"]
 
     async def extent(self, _settings: Settings, topic: Topic) -> dict[int, tuple[int, int]]:
         """First and next offset."""
@@ -45,22 +37,16 @@ class Cluster:
         return {0: (0, ends.pop(0) if len(ends) > 1 else ends[0])}
 
     async def groups(self, _settings: Settings, roles: list[str]) -> dict[str, RoleGroup]:
-        """Of the roles."""
-        return {role: RoleGroup("Stable", 1) if role in self.ran else RoleGroup("Dead", 0) for role in roles}
+        """All of them have run here."""
+        return dict.fromkeys(roles, RoleGroup("Stable", 1))
 
-    async def fold(self, _settings: Settings, replay: object, **_options: object) -> Replayed:
+    async def fold(self, _settings: Settings, _replay: object, **_options: object) -> Replayed:
         """The oracle of a log."""
-        if not isinstance(replay, UsersReplay):
-            return NOTHING
-        return self.users.pop(0) if len(self.users) > 1 else self.users[0]
+        return NOTHING
 
-    async def changelog(self, _settings: Settings, folded: Folded) -> Callable[[], Awaitable[State]]:
+    async def changelog(self, _settings: Settings, _folded: Folded) -> Callable[[], Awaitable[State]]:
         """State is as the oracle has it."""
-
-        async def read() -> State:
-            return {**self.users[0].entities} if folded is USERS else {}
-
-        return read
+        return AsyncMock(return_value={})
 
 
 @pytest.fixture
@@ -129,20 +115,3 @@ async def test_what_differs_differs_once_the_log_rests(
     assert "state" in compared.checked
     assert all(said in compared.not_checked["archive windows.v1"] for said in grew)
     assert bool(grew) == ("archive windows.v1" in compared.not_checked)
-
-
-@pytest.mark.parametrize(
-    ("ran", "not_checked"), [(["memory", "enrich"], set()), (["memory"], {"answers"}), ([], {"users' state"})]
-)
-async def test_roles_that_never_ran_are_not_compared(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, ran: list[str], not_checked: set[str]
-) -> None:
-    """Who runs sessions alone is not told that users are missing; that they were not looked at is said."""
-    archive(monkeypatch, 0)
-    cluster.ran, cluster.users = ran, [conversation().users]
-    settled = await settle(load_settings(), within_s=5)
-    stores = {"index", "index of users", "index of projects"} if ran else {"index"}
-
-    assert {} == settled.comparison.counts
-    assert stores | not_checked == settled.comparison.not_checked.keys()
-    assert bool(ran) == ("users' state" in settled.comparison.checked)

@@ -225,13 +225,3 @@ async def test_a_slow_answer_holds_up_its_own_user_only(
 
     assert first == [b"user:a/v"]
     assert [msgspec.json.decode(record.value or b"")["turn"] for record in last] == [1, 2]
-
-
-async def test_answers_go_back_under_the_key_of_who_asked(
-    log: AnsweringLog, role: Callable[[Answerers], EnrichRole]
-) -> None:
-    """The app's space, the user's space in the app, and the user are three; a session's turns stand elsewhere."""
-    await role(table()).on_records(poll(*map(encode, (MEMORY, COMPACTION, facts(), SEGMENT))))
-
-    assert {record.key for record in log.records} == {b"app:a", b"app:a/u", b"user:a/u", b"s"}
-    assert log.topics == {"turntide.commands.v1", "turntide.turns.v1"}
