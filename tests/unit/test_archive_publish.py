@@ -1,4 +1,4 @@
-"""The archive role between landings, and `turntide archive publish`: what retention and erasures leave."""
+"""`turntide archive publish`: what retention and erasures leave of the tables and of what was mined."""
 
 import asyncio
 from collections.abc import Iterator
@@ -74,10 +74,6 @@ def _run(*arguments: str) -> str:
     done = turntide(*arguments)
     assert done.exit_code == 0, done.output
     return done.output
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.suffix in {".parquet", ".avro", ".json"})
 
 
 def test_some_tables_alone(settings: Settings) -> None:
