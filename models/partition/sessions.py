@@ -89,6 +89,8 @@ class PartitionFold(LogFold[DecodedArrival]):
             if key != PARTITION_ENTITY:
                 self._note(key, read_due(parts["head"]))
         self._warm: dict[str, SessionState] = {}
+        self._namesakes: Counter[str] = Counter()
+        """Session id → how many sessions of it came due at this record."""
 
     @property
     def offset(self) -> int:
@@ -161,7 +163,8 @@ class PartitionFold(LogFold[DecodedArrival]):
     def _take_due(self, position: events.Position) -> None:
         """What the watermark has reached."""
         watermark, policy = self._clock.watermark, self._policy.partition
-        self._namesakes = Counter[str]()
+        if self._namesakes:
+            self._namesakes.clear()
         if self._open.may_be_due(watermark) or len(self._open) > policy.open_sessions:
             self._time_out(position)
         if self._closed.may_be_due(watermark) or len(self._closed) > policy.closed_sessions:

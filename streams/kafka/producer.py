@@ -48,8 +48,8 @@ class Record(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """Upper estimate of the bytes on the wire."""
-        headers = sum(len(name) + len(value) + 8 for name, value in self.headers)
-        return len(self.key or b"") + len(self.value or b"") + headers + _RECORD_OVERHEAD_BYTES
+        size = len(self.key or b"") + len(self.value or b"") + _RECORD_OVERHEAD_BYTES
+        return size + sum([len(name) + len(value) + 8 for name, value in self.headers]) if self.headers else size
 
 
 class Producer:

@@ -115,7 +115,9 @@ def key_of(entity: str, part: str) -> bytes:
     >>> key_of("s-1", "head"), key_of("s\x1f1", "head")
     (b's-1\x1fhead', b's\x1e11\x1fhead')
     """
-    return f"{entity.translate(_ESCAPED)}{SEPARATOR}{part.translate(_ESCAPED)}".encode()
+    if SEPARATOR in (both := entity + part) or _ESCAPE in both:  # hardly ever, and translating takes its time
+        entity, part = entity.translate(_ESCAPED), part.translate(_ESCAPED)
+    return f"{entity}{SEPARATOR}{part}".encode()
 
 
 def name_of(key: bytes) -> tuple[str, str]:
