@@ -2,7 +2,8 @@
 
 import base64
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ from models.events import UnnumberedTurn
 from models.events.topics import ALERTS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
+from streams.archive.columns import fields_of, type_of
 from streams.archive.landed import UNREADABLE, land
 from streams.archive.rows import Landed
 from streams.archive.schema import FORGETTING, MAX_APP_FOLDERS, OTHER_APPS, TABLE_OF, Skipped, folders
@@ -106,3 +108,36 @@ def test_folders_are_safe_short_and_few() -> None:
     assert folders(apps) == [".._.._etc", "_" * 64, "a_b_c", "plain-1.0", ""]
     assert len(set(folders(many))) == MAX_APP_FOLDERS + 1
     assert OTHER_APPS in folders(many)
+
+
+class _Part(msgspec.Struct):
+    name: str
+    at: datetime | None = None
+
+
+class _Whole(msgspec.Struct):
+    parts: list[_Part]
+    part: _Part | None
+    words: list[str] | None
+    counts: dict[str, int]
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "expected"),
+    [
+        (
+            "parts",
+            [[_Part("a", NOW)], [], [_Part("b"), _Part("c")]],
+            [[{"name": "a", "at": NOW}], [], [{"name": "b", "at": None}, {"name": "c", "at": None}]],
+        ),
+        ("part", [None, _Part("a")], [None, {"name": "a", "at": None}]),
+        ("words", [["a", "b"], None, [], ["c"]], [["a", "b"], None, [], ["c"]]),
+        ("counts", [{"a": 1}, {}], ['{"a":1}', "{}"]),
+    ],
+)
+def test_a_column_holds_each_value_in_its_place(field: str, values: list[Any], expected: list[Any]) -> None:
+    """Nothing is shifted, cut or turned into null, also where lists are empty and structs are missing."""
+    (kept,) = (type_of(each.type) for each in fields_of(_Whole) if each.name == field)
+
+    assert kept.build(values).to_list() == expected
+    assert kept.build([]).dtype == kept.polars
