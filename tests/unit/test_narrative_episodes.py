@@ -185,6 +185,16 @@ def test_arc_of_a_project_goes_by_time() -> None:
     assert [[1, 2], [3, 4], [5, 6]] == [[e.first_turn for e in part] for part in (arc.beginning, arc.middle, arc.end)]
 
 
+def test_an_episode_names_the_latest_that_were_merged_into_it() -> None:
+    """However many there were: it is one record."""
+    policy = NarrativePolicy(most=3)
+    kept: list[ProjectEpisode] = []
+    for n in range(8):
+        kept = take(kept, episode(n), NOON, policy).changed
+
+    assert [["e-de5", "e-de6", "e-de7"]] == [each.merged_ids for each in kept]
+
+
 TURNS = (0, 249)
 
 

@@ -155,6 +155,19 @@ def test_the_threshold_is_inside() -> None:
     assert candidates.best(scored, scored.total >= 0, threshold=score + 1e-9, top_k=3) == []
 
 
+def test_what_went_is_not_found_and_its_place_is_taken() -> None:
+    """Neither by words nor by labels."""
+    candidates = filled(replace(DECISION, tags=["db"]), GOAL)
+    candidates.drop(("memory", "m-001"))
+    candidates.drop(("memory", "m-001"))
+    candidates.put(memory(3, "Kafka it is."))
+    tagged = RetrievalQuery(text="", filters=RetrievalFilters(tags=["db"]))
+
+    assert [GOAL.id, "m-003"] == [item.id for item in candidates.held(BEGIN)]
+    assert not candidates.allowed(tagged, BEGIN).any()
+    assert scores(candidates, ("memory", "m-003"), "postgresql").keyword == 0
+
+
 TYPED = (
     replace(memory(1, "a", kind=MemoryType.DECISION), category="db", tags=["x", "y"], importance=0.7),
     replace(memory(2, "b", kind=MemoryType.GOAL), category="ui", tags=["y"], importance=0.4),
