@@ -1,10 +1,12 @@
 """`turntide demo` as a process of its own, and what becomes of those below it."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -19,8 +21,16 @@ def demo(data_dir: Path, *options: str, environment: Mapping[str, str]) -> Itera
     """The command as a process of its own; killed if the test fails."""
     command = [sys.executable, "-m", "jobs.cli", "demo", "--data-dir", str(data_dir), "--output", "json", *options]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TURNTIDE_")}
+    # What a shell starts in the background ignores Ctrl-C, and hands that on: a suite that runs there would, too.
+    with_ctrl_c = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     process = subprocess.Popen(  # noqa: S603 - our own command
-        command, cwd=_ROOT, env={**kept, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=_ROOT,
+        env={**kept, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=with_ctrl_c,  # noqa: PLW1509 - it touches nothing that threads share
     )
     with process:
         try:

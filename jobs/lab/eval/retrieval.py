@@ -116,6 +116,8 @@ async def ask_all(dialogues: Dialogues, embedder: Embedder, policy: Policy, prog
 
 async def _asked(search: HybridSearch, rule: Ranker, question: LabelledQuestion) -> AskedQuestion:
     text, scope, most = question.text, Scope(user_id=question.user_id), max(DEPTHS)
+    # From the second search on a user's points are held in memory: every question finds them there.
+    await search.turns(text, scope, most)
     found = await search.candidates(text, scope, most)
     # More than are looked at, so that it is not the store's chance which of equal ones are.
     by_words = await search.keys(TURNS.name, text, scope.turns(), _EQUAL * most, by=Ranking.KEYWORD)
