@@ -70,6 +70,23 @@ async def test_retrieval_takes_what_it_is_told(client: httpx.AsyncClient) -> Non
 
 
 @pytest.mark.behaviour("user-17")
+@pytest.mark.parametrize("mode", MemoryMode)
+async def test_a_memory_that_is_off_tells_nothing(client: httpx.AsyncClient, served: Served, mode: MemoryMode) -> None:
+    """Neither facts and episodes nor what other sessions said; the named session's own turns are no memory."""
+    served.users.known_users[0] = replace(served.users.known_users[0], memory_mode=mode)
+    asked = {"user_id": "u", "app_id": "a", "query": "vector databases"}
+    retrieved = await posted(client, "/v1/retrieve", **asked)
+    context = await posted(client, "/v1/context", **asked, session_id="s")
+    found = await posted(client, "/v1/search", **asked, kind="turns")
+
+    tells = mode is not MemoryMode.OFF
+    assert [mode, mode] == [retrieved["memory_mode"], context["memory_mode"]]
+    assert {tells} == {bool(each) for each in (retrieved["structured_facts"], context["facts"], found["turns"])}
+    assert tells == bool(retrieved["episodic_context"])
+    assert context["recent"]
+
+
+@pytest.mark.behaviour("user-17")
 @pytest.mark.parametrize("off", ["a", "b"])
 @pytest.mark.parametrize("token", [False, True])
 async def test_an_off_memory_tells_nothing_to_who_reads_several_apps(off: str, token: bool) -> None:

@@ -1,18 +1,15 @@
 """Every field of every event says what it means; what follows from the kinds of entity knows them all."""
 
 import re
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import pytest
 from msgspec import Struct
 
-from models.entities import KINDS, REGISTRY, TOPIC_OF, entity_key
+from models.entities import KINDS, REGISTRY, TOPIC_OF
 from models.events import fields
-from models.events.base import Position
-from models.events.topics import COMMANDS
 from models.metrics import METRIC_OF
 from models.partition.commands import FOLDS
 from models.wire.envelope import schema_of
@@ -81,7 +78,6 @@ def test_a_column_is_as_private_as_its_field(table: str, column: str, expected: 
 
 
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "contracts" / "examples"
-AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def test_what_is_named_is_there() -> None:
@@ -100,13 +96,3 @@ def test_what_is_named_is_there() -> None:
     assert {view for each in emitted for view in each.views} <= set(VIEW_NAMES)
     assert {kind.name for kind in KINDS} - {"session"} == set(FOLDS)
     assert [each for each in emitted if TOPIC_OF[each.event] is not each.topic] == []
-
-
-def test_an_event_is_of_the_entity_that_it_changes() -> None:
-    """Of what one kind emits and another takes in, the key is that of the other."""
-    turn: Any = {"id": "i", "session_id": "s", "user_id": "u", "app_id": "a", "timestamp": AT}
-    forwarded = REGISTRY.carried_by(COMMANDS)[0]
-
-    event = forwarded(**turn, source=Position("t", 0, 0), turn=1, role="user", content="")
-
-    assert entity_key(event) == "user:a/u"
