@@ -18,7 +18,7 @@ from streams.api.mcp.tools import AskedMemory, tools_of
 from streams.api.sessions import turns
 from streams.api.sessions.turns import Waiting, is_visible
 from streams.api.users.freshness import HEADERS
-from streams.api.users.messages import After
+from streams.api.users.messages import After, UserFacts
 from streams.http.problems import Problem
 from streams.http.security import Caller, reading_for
 from streams.index.session_memory import forget_before
@@ -126,6 +126,18 @@ async def test_a_standing_counts_no_turn_of_an_erased_session(served: Served) ->
 
     assert [number for number, _ in counted] == [3, 1]
     assert len({count for _, count in counted}) == 1
+
+
+async def test_who_is_known_to_another_app_is_not_known() -> None:
+    """Neither by turns nor by what their memory says of itself."""
+    made = Served()
+    await made.say(said(0, "hello there", app="b"), places=[AT_OFFSET_7])
+    made.users.known_users.append(stats(("s", 0), app="b"))
+    with reading_for(Caller(apps=frozenset({"a", "c"}))):
+        answer = await made.reader.facts(UserFacts(user_id="u"))
+        own = await made.reader.facts(UserFacts(user_id="u", app_id="c"))
+
+    assert [answer.headers, own.headers] == [{"Turntide-Known": "false"}] * 2
 
 
 async def test_a_session_or_an_app_is_known_by_its_turns(served: Served) -> None:
