@@ -6,6 +6,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from streams.api import commands
 from tests.support.api_doubles import Served, said
 from tests.support.api_projects import SAID
 from tests.support.projects_indexed import pending
@@ -67,6 +68,32 @@ async def test_a_prompt_larger_than_the_budget(client: httpx.AsyncClient) -> Non
     assert (told["code"], "shorten the prompt" in told["detail"]) == ("budget_too_small", True)
 
 
+async def test_a_consolidation_puts_away_from_the_present_only(client: httpx.AsyncClient, served: Served) -> None:
+    """Who asks what held then, or what was known then, is told."""
+    memory_id = await add(client, "Deploy on servers of our own.", subject="deployment")
+    await asked(client, "PUT", f"memories/{memory_id}", archived=True)
+    now = quote(served.projects.now.isoformat())
+
+    async def held(times: str) -> bool:
+        found = await asked(client, "GET", f"valid_at{times}")
+        return memory_id in [each["id"] for each in found["memories"]]
+
+    assert [await held(times) for times in ("", f"?at={now}", f"?known_at={now}")] == [False, True, True]
+
+
+async def test_relationships_that_cannot_be(client: httpx.AsyncClient) -> None:
+    """To itself, in a circle, to nothing: refused with the reason, and nothing is written."""
+    first, second = await add(client, "Alpha runs."), await add(client, "Beta runs.")
+    relate = {"source_id": first, "target_id": second, "relation": "depends_on"}
+    await asked(client, "PUT", "relationships", **relate)
+    circle = await asked(client, "PUT", "relationships", 422, **{**relate, "source_id": second, "target_id": first})
+    itself = await asked(client, "PUT", "relationships", 422, **{**relate, "target_id": first})
+    await asked(client, "PUT", "relationships", 404, **{**relate, "target_id": "zzz-00000000"})
+
+    assert [each["detail"] != "" for each in (circle, itself)] == [True, True]
+    assert len((await asked(client, "GET", "graph"))["edges"]) == 1
+
+
 async def test_pages_of_pending_facts(served: Served, client: httpx.AsyncClient) -> None:
     """Each once, the surest first, also when the last one of a page went meanwhile."""
     served.projects.put("a", "p", [pending(n, confidence=0.3 + n % 3 / 10) for n in range(7)])
@@ -107,3 +134,15 @@ async def test_pages_of_memories(client: httpx.AsyncClient) -> None:
 
     assert listed == sorted(listed, reverse=True)
     assert [each["id"] for each in first["memories"] + second["memories"]] == sorted(set(listed))
+
+
+async def test_while_the_memory_role_is_away(
+    served: Served, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """202 and where to look; nothing is claimed to be done."""
+    monkeypatch.setattr(commands, "WAIT_S", 0.0)
+    served.projects.away = True
+    answer = await client.post("/v1/projects/p/memories?app_id=a", json={"content": "x", "type": "fact"})
+
+    assert (answer.status_code, answer.json()["pending"]) == (202, True)
+    assert answer.headers["location"] == "/v1/projects/p/standing?app_id=a"
