@@ -130,7 +130,9 @@ def test_accesses_of_more_than_a_write_takes_are_all_counted() -> None:
         counted += [
             event.memory.access_count for event in outputs if isinstance(event, ProjectItemChanged) and event.memory
         ]
+    fold = MemoryPartitionFold(entities, Policy())
 
     assert [1] * 900 == counted
+    assert {"projects": 1, "project_memories": 900} == fold.progress["project"].totals
     assert 2 < len(written)
     assert max(written) < STATE_WRITE_BYTES / 2
