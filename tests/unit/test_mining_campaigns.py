@@ -73,6 +73,17 @@ def test_copies_are_grouped_by_words_and_by_vectors() -> None:
     assert len(set(grouped([TRIED, f"{shuffled} soon"], blind).tolist())) == 2
 
 
+def test_likeness_over_several_steps_holds_a_group_together() -> None:
+    """A message that changes word by word: the first and the last are not alike, each is like the next."""
+    words, steps = TRIED.split(), list[str]()
+    for n, other in enumerate(["garden", "bread", "train", "chess", "winter", "scooter", "ticket", "oven"]):
+        words[2 * n] = other
+        steps.append(" ".join(words))
+
+    assert len(set(grouped(steps).tolist())) == 1
+    assert len(set(grouped([steps[0], steps[-1]]).tolist())) == 2
+
+
 def test_signatures_are_the_same_in_every_run() -> None:
     """They are kept and compared with those of later releases: where they change, so must the job's version."""
     first, second = (signatures([TRIED.split()], RULES) for _ in range(2))

@@ -12,6 +12,8 @@ from scipy import stats
 from jobs.analyse.mining import drift
 from jobs.analyse.mining.job import ALL_APPS, Period
 from jobs.analyse.mining.results import JobResult
+from jobs.analyse.mining.run import run
+from jobs.analyse.mining.source import MiningSource
 from jobs.analyse.mining.wording import MEASURES, evidence
 from models.policy.archive import ArchivePolicy, DriftMining
 from streams.archive.catalog import LakePaths, reading
@@ -144,6 +146,16 @@ def test_the_planted_week_has_shifted(
 
     assert 0 == found.tables["measures"].height
     assert ["The baseline has fewer than 30 sessions: nothing is compared."] == found.section.notes[:1]
+
+
+def test_a_crowded_day_keeps_the_same_few(planted: LakePaths, tmp_path: Path) -> None:
+    """The draw is by the sessions' ids: two runs draw the same."""
+    few = ArchivePolicy(drift=DriftMining(most_sessions_per_day=5, min_sessions=30))
+    with reading(planted) as con:
+        drawn = [run(drift.JOB, MiningSource(con), WEEK, root=tmp_path / name, policy=few) for name in ("a", "b")]
+
+    assert drawn[0].tables["measures"].equals(drawn[1].tables["measures"])
+    assert [35] == drawn[0].tables["measures"]["sessions"].unique().to_list()
 
 
 def test_every_measure_has_evidence_that_can_be_asked_for(planted: LakePaths) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import polars as pl
 
 from jobs.analyse.mining.results import JobResult
-from jobs.analyse.mining.sequence_patterns import THEN, before_alerts
+from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
 from jobs.analyse.mining.sequences import transition_table
 from models.policy.archive import ArchivePolicy, SequenceMining
 from streams.archive.catalog import LakePaths, reading
@@ -58,6 +58,34 @@ def test_only_what_precedes_the_alert_counts() -> None:
     sessions = seen([("zab", 9)] * 10 + [("xcd", None)] * 40)
 
     assert ["a → b"] == telling(before_alerts(sessions, rules))
+
+
+def test_frequent_patterns_hold_sessions_with_against_those_without() -> None:
+    """20 sessions with `a → b` of which half alert, 20 others of which none does."""
+    sessions = seen([("ab", 5 if n < 10 else None) for n in range(20)] + [("c", None)] * 20)
+
+    row = frequent_table(sessions, POLICY).row(0, named=True)
+
+    assert ("a → b", 20, 20, 50.0, 50.0, 0.0, None) == (
+        row["pattern"],
+        row["sessions"],
+        row["users"],
+        row["sessions_percent"],
+        row["alert_percent"],
+        row["alert_percent_without"],
+        row["lift"],
+    )
+
+
+def test_a_support_that_gives_too_many_patterns_is_doubled() -> None:
+    """Until they are few: then what is rare is gone, what is frequent stays."""
+    sessions = seen([("abcdef", None)] * 40 + [("ghijkl", None)] * 6)
+    few = ArchivePolicy(sequences=SequenceMining(most_patterns=70))
+
+    patterns = frequent_table(sessions, few)["pattern"].to_list()
+
+    assert patterns
+    assert not any("g" in pattern for pattern in patterns)
 
 
 def test_transitions_are_counted_by_stays() -> None:

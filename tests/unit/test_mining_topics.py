@@ -11,7 +11,7 @@ from jobs.analyse.mining.likeness import kept_vectors
 from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.topic_clusters import cluster_table, clustered, members
 from jobs.analyse.mining.topic_names import marks_of, named_by, naming_marks, words_of
-from jobs.analyse.mining.topics import JOB, cycling
+from jobs.analyse.mining.topics import JOB, _at_one_rate, cycling
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, TopicMining
 from streams.archive.catalog import LakePaths
 from tests.support.mined_archive import WEEK, mined
@@ -115,6 +115,28 @@ def test_of_a_day_with_too_many_texts_whole_sessions_are_drawn() -> None:
     assert kept.max() < lots[WEEK.since]["below"]
     assert (lots[WEEK.since]["sessions"], lots[WEEK.until]["below"]) == (40, None)
     assert made["sessions"].height == 45
+
+
+def test_a_busy_day_that_was_cut_short_makes_no_topic_grow() -> None:
+    """A tenth of the sessions is about chess, before and now; one day of now has three times as many sessions."""
+    policy = ArchivePolicy(topics=TopicMining(day_texts=300))
+    days = [(WEEK.since, 100, 1), (WEEK.until, 300, 2), (WEEK.earlier.since, 100, 3), (WEEK.earlier.until, 100, 4)]
+    made = {}
+    for day, sessions, seed in days:
+        rows = texts(["garden"] * 9 + ["chess"], sessions=sessions, users=sessions, seed=seed)
+        rows = rows.with_columns(day=pl.lit(day), user_id=pl.col("user_id") + str(seed)).drop("vector", "marks")
+        of = rows.select("day", "session_id", "user_id").unique().with_columns(alerted=False)
+        made[day] = JOB.refine({"texts": rows, "sessions": of}, policy)
+    here, earlier = (
+        {name: pl.concat([made[day][name] for day in (period.since, period.until)]) for name in ("texts", "lots")}
+        for period in (WEEK, WEEK.earlier)
+    )
+    lots = pl.concat([here["lots"], earlier["lots"]])
+    now, then = _at_one_rate(here["texts"], lots), _at_one_rate(earlier["texts"], lots)
+    by_day = dict(now.group_by("day").agg(pl.col("session_id").n_unique()).iter_rows())
+
+    assert 2 < by_day[WEEK.until] / by_day[WEEK.since] < 4
+    assert 0.7 < then["session_id"].n_unique() / (2 * by_day[WEEK.since]) < 1.4
 
 
 def circles(returns: Iterable[int], alerted: Iterable[bool]) -> pl.DataFrame:
