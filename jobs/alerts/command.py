@@ -99,7 +99,7 @@ def ack(
     note: Annotated[str, typer.Option(help="Remark.")] = "",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Acknowledge an alert: it is not repeated until it grows worse or is resolved."""
+    """Acknowledge an alert: it does not repeat until it worsens or is resolved."""
     (said,) = asyncio.run(say(load_settings(), [alert_id], AlertAcknowledged, by=by, note=note))
     Printer(output).record({"alert_id": alert_id, "session_id": said.session_id, "by": by, "sent": True})
 
@@ -127,9 +127,9 @@ def label(
     by: Annotated[str, typer.Option(help="Who says so.")] = "",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Say whether alerts were right, also of resolved ones, or whether a session escalated that raised none.
+    """Label alerts, open or resolved, as right or wrong; or label a session that escalated without an alert.
 
-    Back-tests, calibration and the report measure by it. The latest label counts.
+    Back-tests, calibration and the report use the labels. The latest label counts.
     """
     settings, said = load_settings(), {"reason": reason, "by": by}
     if bool(alert_ids) == bool(session):
@@ -151,7 +151,7 @@ def similar(
     *,
     limit: Annotated[int, typer.Option(min=1, max=50, help="Sessions at most.")] = 10,
 ) -> None:
-    """List sessions of the alert's app in which something like its evidence was said, by a running role's index."""
+    """List sessions of the alert's app with turns similar to its evidence, from a running role's index."""
     found = context.ask("find_similar_sessions", alert_id=alert_id, limit=limit).body["sessions"]
     context.rows("similar sessions", found, columns("session_id", "app_id", "user_id", "turn", "similarity"))
 
@@ -167,12 +167,12 @@ def searches(
     *,
     app_id: Annotated[str, typer.Option("--app", help="Of this app's alerts; none: of all that the token reads.")] = "",
     save: Annotated[str, typer.Option(help="Title to save a search under; --app is needed.")] = "",
-    let_go: Annotated[str, typer.Option(help="Title of a search that is let go.")] = "",
+    let_go: Annotated[str, typer.Option(help="Title of a search to delete.")] = "",
     show: Annotated[ShownAlerts, typer.Option(help="Which alerts.")] = "open",
     severity: Annotated[Severity | None, typer.Option(help="How urgent; none: any.")] = None,
     harm: Annotated[Harm | None, typer.Option(help="Kind of harm; none: any.")] = None,
 ) -> None:
-    """List searches that are saved for all who look at an app's alerts on the live page; save one, let one go."""
+    """List, save and delete searches of an app's alerts, shared by everyone who sees them on the live page."""
     if not save and not let_go:
         found = context.ask("list_searches", app_id=app_id or None).body["searches"]
         context.rows("saved searches", found, columns("app_id", "title", "show", "severity", "category"))
@@ -193,7 +193,7 @@ def send_test(
     sink: Annotated[str, typer.Option(help="Only this one: webhook, slack, pagerduty … None: each that is set.")] = "",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Send a clearly marked test alert through each configured sink; exit with code 1 if one does not take it."""
+    """Send a clearly marked test alert through each configured sink; exit code 1 if a sink does not accept it."""
     results = asyncio.run(try_sinks(load_settings(), harmless_alert(datetime.now(UTC)), sink))
     Printer(output).rows("test alert", results)
     if not all(result["delivered"] for result in results):

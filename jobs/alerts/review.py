@@ -191,7 +191,7 @@ def review(
 ) -> None:
     """List the sessions and alerts that most need a label: readers disagree, or the score is near the threshold.
 
-    By turns the alert of which the slower judge thinks most otherwise, and the session, alerting or not, whose score
+    Alternates the alert with which the slower judge disagrees most and the session, alerting or not, whose score
     is nearest the threshold; none that has a label. `turntide alerts label` answers. No text is shown: the live page
     has it.
 
@@ -248,18 +248,16 @@ def _write(file: Path, lines: Sequence[LabelledDialogue]) -> None:
 def triage(
     alert_ids: Annotated[list[str], typer.Argument(help="Ids of alerts, as `list` shows them.")],
     *,
-    assign: Annotated[str | None, typer.Option(help="Who looks after them; '' for nobody.")] = None,
-    snooze: Annotated[
-        float | None, typer.Option(min=0, help="Minutes for which they are not told again; 0: they are told now.")
-    ] = None,
-    repeats: Annotated[str | None, typer.Option(help="Alert of their app that they repeat; '' for none.")] = None,
+    assign: Annotated[str | None, typer.Option(help="Assignee; '' for nobody.")] = None,
+    snooze: Annotated[float | None, typer.Option(min=0, help="Minutes without repeats; 0: send them now.")] = None,
+    repeats: Annotated[str | None, typer.Option(help="Alert of the same app that they repeat; '' for none.")] = None,
     note: Annotated[str, typer.Option(help="Remark; also of alerts that are resolved.")] = "",
     by: Annotated[str, typer.Option(help="Who says so.")] = "",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Assign alerts, snooze them, mark them as repeating another one, or add a note.
 
-    A snoozed alert is told again when its time is over or it grows worse, a repeating one when it becomes critical.
+    A snoozed alert is sent again when its time is over or it worsens, a repeating one when it becomes critical.
     """
     if not note and {assign, snooze, repeats} == {None}:
         raise ConfigurationError("nothing is said of the alerts: give --assign, --snooze, --repeats or --note")

@@ -28,8 +28,8 @@ _OF_CATALOG = {"duckdb", *_FRAMES}
     "turntide archive attach --for polars > read.py",
     "turntide archive attach --for spark",
 )
-def attach(*, engine: Annotated[Engine, typer.Option("--for", help="Who reads.")] = "duckdb") -> None:
-    """Print the lines with which another engine opens this archive, with its paths. No password is printed.
+def attach(*, engine: Annotated[Engine, typer.Option("--for", help="Engine that reads.")] = "duckdb") -> None:
+    """Print code that opens this archive in another engine, with its paths. Prints no password.
 
     DuckDB, Polars and pandas read the archive itself, its views too; PyIceberg, Spark and Trino what `turntide archive
     publish` wrote.

@@ -28,7 +28,7 @@ def parity(
     *,
     fold: Annotated[  # noqa: ARG001 - the comparison is always that of the fold; scripts of 0.2.0 name it
         bool,
-        typer.Option("--fold", help="What is always done: fold the archived inputs again."),
+        typer.Option("--fold", help="Always on: fold the archived inputs again."),
     ] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
@@ -37,7 +37,7 @@ def parity(
     Profiles, risk points, windows, segments, episodes, topics, alerts and commands, to the last bit, through the
     stream's own fold. It needs the policies and scorers of the data directory's `versions`.
 
-    Exit code 1 with any difference. What cannot be told is counted, and why.
+    Exit code 1 with any difference. Counts what it cannot compare, with the reason.
     """
     from jobs.archive.parity import fold_again
     from models.events.topics import TURNS
@@ -89,10 +89,10 @@ def publish(
         None
     ),
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Publish the archive as Iceberg tables: what is new is added, what was erased or grew too old is withdrawn.
+    """Publish the archive as Iceberg tables: add new rows, withdraw erased and expired ones.
 
     May run at any time and as often as wanted, also while the archive role writes. Each table is one commit. The
     settings `iceberg` say where; `deploy/spark-trino.md` says how Spark and Trino read it.
@@ -131,7 +131,7 @@ def verify(
     ] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Check that every record of every topic is archived exactly once. Exit code 1 with a finding.
+    """Check that every record of every topic is archived exactly once. Exit code 1 if not.
 
     Damaged files are named, and what is checked then is the rest: the offsets of the days that are left out are
     missing. Files that are not the archive's own are told; nobody reads or removes them.
@@ -221,10 +221,10 @@ def merge(
 )
 def retain(
     *,
-    apply: Annotated[bool, typer.Option("--apply", help="Do it; without, only say what would go.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Remove it; else only print what would go.")] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Let go of what is older than the policy's `archive.retention` says: words, rows that name somebody, every row.
+    """Remove data older than the policy's `archive.retention`: text, rows that name somebody, every row.
 
     Removed rows leave no bytes in files, snapshots and catalog; what mining kept of them, or was published as Iceberg,
     goes as well. The view `retentions` has the proof of every run.
@@ -255,7 +255,7 @@ def retain(
 
 @app.command(epilog=examples("turntide archive upgrade", "turntide archive upgrade --output json"))
 def upgrade(*, output: OutputOption = OutputFormat.TABLE) -> None:
-    """Give an archive of an earlier release the tables, columns and views of this one; its rows have null there."""
+    """Add this release's tables, columns and views to an archive of an earlier one; old rows have null there."""
     from streams.archive.catalog import paths_of
     from streams.archive.maintenance import upgrade as upgrade_archive
 
@@ -268,7 +268,7 @@ def upgrade(*, output: OutputOption = OutputFormat.TABLE) -> None:
 
 @app.command(epilog=examples("turntide archive snapshots", "turntide archive snapshots --output json"))
 def snapshots(*, output: OutputOption = OutputFormat.TABLE) -> None:
-    """List the versions that can still be asked: `FROM raw.turns AT (VERSION => n)`; merges let go of old ones."""
+    """List the versions that you can still query: `FROM raw.turns AT (VERSION => n)`; merges remove old ones."""
     from streams.archive.catalog import LAKE, paths_of, reading
 
     with reading(paths_of(load_settings())) as con:

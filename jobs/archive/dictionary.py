@@ -185,13 +185,13 @@ DictionaryFormat = Literal["table", "json", "markdown", "html"]
     "turntide archive dictionary --output html > dictionary.html",
 )
 def dictionary(
-    view: Annotated[str | None, typer.Argument(help="One view alone; none: all of them.")] = None,
+    view: Annotated[str | None, typer.Argument(help="Only this view; none: all.")] = None,
     *,
     output: Annotated[
         DictionaryFormat, typer.Option("--output", help="How it is printed; html is one page with a search.")
     ] = "table",
 ) -> None:
-    """Say what the archive's views and columns mean: purpose, key, first query, types, units, privacy."""
+    """Explain the archive's views and columns: purpose, key, first query, types, units, privacy."""
     views = entries(view)
     match output:
         case "markdown" | "html":

@@ -53,7 +53,7 @@ def query(
         Path | None, typer.Option("--to", help="Write all rows to this file instead: parquet, json or csv.")
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Run it, and say which of the archive's files it read and for how long.")
+        bool, typer.Option("--explain", help="Run it; print the files of the archive that it read, and the time.")
     ] = False,
     without_damage: WithoutDamageOption = False,
     files: FilesOption = False,

@@ -33,12 +33,12 @@ HELP = files("jobs.archive").joinpath("shell.txt").read_text(encoding="utf-8").r
 )
 def shell(
     *,
-    command: Annotated[str | None, typer.Option("--command", help="Run these statements and leave.")] = None,
+    command: Annotated[str | None, typer.Option("--command", help="Run these statements and exit.")] = None,
     output: OutputOption = OutputFormat.TABLE,
     without_damage: WithoutDamageOption = False,
     files: FilesOption = False,
 ) -> None:
-    """Open the archive in DuckDB, read-only, and ask statement by statement; also of standard input."""
+    """Open the archive in DuckDB, read-only, at a prompt; also reads statements from standard input."""
     with closing(open_for(paths_of(load_settings()), without_damage=without_damage, files=files)) as con:
         session = Session(con, Printer(output))
         if command is not None:

@@ -40,7 +40,7 @@ def write(directory: DirectoryOption = _DIRECTORY, output: OutputOption = Output
 
 @app.command(epilog=examples("turntide ops contracts check"))
 def check(directory: DirectoryOption = _DIRECTORY, output: OutputOption = OutputFormat.TABLE) -> None:
-    """Exit with code 1 when a file differs from what the code says; `write` mends it."""
+    """Exit with code 1 if a file differs from the code; `write` fixes it."""
     changed, printed = drift(directory), Printer(output)
     printed.rows("contracts", [{"file": name, "state": state} for name, state in changed.items()])
     for broken in breaks(directory):

@@ -29,15 +29,15 @@ def consolidate(
     project: Annotated[str, typer.Argument(metavar="[PROJECT]", help="Id of the project.")] = "",
     *,
     folder: Annotated[
-        Path | None, typer.Option("--dir", help="A folder of the four files instead: no role is asked.")
+        Path | None, typer.Option("--dir", help="Use a folder of the four files instead of a role.")
     ] = None,
     url: UrlOption = None,
     token: TokenOption = TOKEN_VARIABLE,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Consolidate a project now; it also happens by itself, by the policy's `consolidation.every`.
+    """Consolidate a project now; otherwise it happens every `consolidation.every` of the policy.
 
-    What is archived is not lost: `turntide memory project restore` brings it back. Exit code 1 if it has not ended.
+    Archived memories are not lost: `turntide memory project restore` restores them. Exit code 1 if it has not ended.
     """
     if (folder is None) == (not (app_id and project)):
         raise ConfigurationError("name APP and PROJECT, or a folder with --dir")

@@ -38,7 +38,7 @@ _ROLES = ("archive", "sessions", "memory", "enrich", "judge", "index")
 )
 def erase(
     *,
-    user: Annotated[str, typer.Option(help="The user; with --app of that app, else in all apps.")] = "",
+    user: Annotated[str, typer.Option(help="The user: with --app in that app, else in all apps.")] = "",
     session: Annotated[
         str,
         typer.Option(
@@ -56,7 +56,7 @@ def erase(
             "the log begins after them.",
         ),
     ] = False,
-    by: Annotated[str, typer.Option(help="Who asks for it; stands in the proof.")] = "",
+    by: Annotated[str, typer.Option(help="Who requests it; recorded in the proof.")] = "",
     status: Annotated[str, typer.Option(metavar="ID", help="Only show the proof of an earlier erasure.")] = "",
     yes: YesOption = False,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for the proof.")] = False,

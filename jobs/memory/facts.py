@@ -13,7 +13,7 @@ from models.events.user import FactCategory, MemoryMode
 app = group("Facts of users, from a running role: list, set, pin, delete. Who did it stands in the fact and the audit.")
 UserArgument = Annotated[str, typer.Argument(metavar="USER", help="Id of the user.")]
 CategoryArgument = Annotated[FactCategory, typer.Argument(metavar="CATEGORY", help="Kind of the fact.")]
-KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="What it is about, in snake case.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Key of the fact, in snake case.")]
 AppOption = Annotated[str | None, typer.Option("--app", help="The user's app; none: as the token or the default says.")]
 
 
@@ -25,9 +25,9 @@ def list_facts(
     user_id: UserArgument,
     *,
     app_id: AppOption = None,
-    past: Annotated[bool, typer.Option("--past", help="Also values that no longer hold.")] = False,
+    past: Annotated[bool, typer.Option("--past", help="Also list past values.")] = False,
 ) -> None:
-    """List facts of a user, those that hold first, the most important first."""
+    """List facts of a user: active ones first, the most important first."""
     found = role.ask("list_user_facts", user_id=user_id, app_id=app_id, include_past=past or None).body["items"]
     role.rows(f"facts of {user_id}", found, columns(*_SHOWN))
 
@@ -43,13 +43,13 @@ def set_fact(
     user_id: UserArgument,
     category: CategoryArgument,
     key: KeyArgument,
-    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="What is so; none: as it was.")] = None,
+    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="Value; none: unchanged.")] = None,
     *,
-    pin: Annotated[bool | None, typer.Option("--pin/--no-pin", help="Nothing that is said replaces it.")] = None,
+    pin: Annotated[bool | None, typer.Option("--pin/--no-pin", help="No later statement replaces it.")] = None,
     importance: Annotated[float | None, typer.Option("--importance", min=0, max=1, help="0-1.")] = None,
     app_id: AppOption = None,
 ) -> None:
-    """Write a fact, put it right, or pin it: only what is said later undoes one that is not pinned."""
+    """Write, correct or pin a fact. Later statements of the user replace it unless it is pinned."""
     body = {"value": value, "importance": importance, "pinned": pin}
     given = {name: each for name, each in body.items() if each is not None}
     fact = {"user_id": user_id, "category": category.value, "key": key, "app_id": app_id}

@@ -55,7 +55,7 @@ def list_memories(
 
 @role_command(app, "turntide memory apps show support 7")
 def show(role: CommandContext, app_id: AppArgument, memory_id: MemoryArgument, *, user: UserOption = "") -> None:
-    """Print all of one memory: where it comes from, what it conflicts with, who may read it."""
+    """Print one memory in full: its origin, its conflicts, who may read it."""
     role.record(role.ask("get_app_memory", app_id=app_id, memory_id=memory_id, user_id=user).body, _flat)
 
 
@@ -74,10 +74,10 @@ def edit(
     importance: Annotated[float | None, typer.Option("--importance", min=0, max=10, help="0-10.")] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="All its tags; once for each.")] = None,
     share_with: Annotated[list[str] | None, typer.Option("--share-with", help="All apps that may read it too.")] = None,
-    share_with_nobody: Annotated[bool, typer.Option("--share-with-nobody", help="Take sharing back.")] = False,
+    share_with_nobody: Annotated[bool, typer.Option("--share-with-nobody", help="Stop sharing.")] = False,
     user: UserOption = "",
 ) -> None:
-    """Put a memory right by hand, or share it with other apps; what is not named stays."""
+    """Edit a memory by hand, or share it with other apps; fields not named do not change."""
     if share_with and share_with_nobody:
         raise typer.BadParameter("--share-with and --share-with-nobody contradict each other")
     sharing = [] if share_with_nobody else share_with or None
@@ -91,7 +91,7 @@ def pin(
     app_id: AppArgument,
     memory_id: MemoryArgument,
     *,
-    off: Annotated[bool, typer.Option("--off", help="Let it go again.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Unpin it.")] = False,
     user: UserOption = "",
 ) -> None:
     """Pin a memory: it is never compacted away."""
@@ -100,13 +100,13 @@ def pin(
 
 @role_command(app, "turntide memory apps delete support 7")
 def delete(role: CommandContext, app_id: AppArgument, memory_id: MemoryArgument, *, user: UserOption = "") -> None:
-    """Delete one memory; one that is gone already is no error."""
+    """Delete one memory; deleting it again is not an error."""
     role.finish(role.ask("delete_app_memory", app_id=app_id, memory_id=memory_id, user_id=user))
 
 
 @role_command(app, "turntide memory apps purge support", "turntide memory apps purge support --yes --output json")
 def purge(role: CommandContext, app_id: AppArgument, *, yes: YesOption = False, user: UserOption = "") -> None:
-    """Delete all memories of an app, and conversations that wait to become one. There is no way back."""
+    """Delete all memories of an app, and conversations waiting to become one. This cannot be undone."""
     _require_sure(app_id, yes=yes)
     role.finish(role.ask("purge_app_memories", app_id=app_id, user_id=user))
 
@@ -119,11 +119,11 @@ def search(
     app_id: AppArgument,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What is looked for.")],
     *,
-    mode: Annotated[MemorySearchMode, typer.Option("--mode", help="By words, by likeness, or both.")] = "hybrid",
+    mode: Annotated[MemorySearchMode, typer.Option("--mode", help="By words, by similarity, or both.")] = "hybrid",
     limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many at most.")] = 10,
     user: UserOption = "",
 ) -> None:
-    """Find an app's memories that speak of something, best first."""
+    """Search an app's memories, best first."""
     found = role.ask("search_app_memories", app_id=app_id, q=query, mode=mode, limit=limit, user_id=user).body
     role.rows(f"memories of {app_id}", found["memories"], _row)
 
@@ -134,7 +134,7 @@ def stats(
     app_id: Annotated[str | None, typer.Argument(metavar="[APP]", help="Id of the app; none: all apps.")] = None,
     *,
     since_units: Annotated[
-        float | None, typer.Option("--since-units", min=0, help="Also tell the energy spent since this much.")
+        float | None, typer.Option("--since-units", min=0, help="Also print the energy spent in this period.")
     ] = None,
     user: UserOption = "",
 ) -> None:
@@ -150,11 +150,11 @@ def uninstall(
     role: CommandContext,
     app_id: AppArgument,
     *,
-    purge_memories: Annotated[bool, typer.Option("--purge-memories", help="Its memories go too.")] = False,
+    purge_memories: Annotated[bool, typer.Option("--purge-memories", help="Delete its memories too.")] = False,
     yes: YesOption = False,
     user: UserOption = "",
 ) -> None:
-    """Note that an app is gone. Its memories stay, unless they are to be purged with it."""
+    """Mark an app as uninstalled. Its memories stay unless you purge them with it."""
     _require_sure(app_id, yes=yes or not purge_memories)
     role.finish(role.ask("uninstall_app", {"purgeMemories": purge_memories}, app_id=app_id, user_id=user))
 
@@ -169,7 +169,7 @@ def inject(
     app_id: AppArgument,
     switch: Annotated[Injection, typer.Argument(help="policy: as `apps.inject` says.")],
 ) -> None:
-    """Have all prompts of an app begin with its memories, or none that does not ask for them."""
+    """Begin all prompts of an app with its memories, or only prompts that ask for them."""
     wanted = {"on": True, "off": False, "policy": None}[switch]
     role.finish(role.ask("set_app_injection", {"inject": wanted}, app_id=app_id))
 
@@ -214,7 +214,7 @@ def export(
     app_id: Annotated[str | None, typer.Argument(metavar="[APP]", help="Id of the app.")] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="Every app that the token reads.")] = False,
-    to: Annotated[Path | None, typer.Option("-o", "--file", help="Where to; none: standard output.")] = None,
+    to: Annotated[Path | None, typer.Option("-o", "--file", help="File to write; none: standard output.")] = None,
     user: Annotated[str, typer.Option("--user", help="The space of this user in the app; none: the app's own.")] = "",
     url: UrlOption = None,
     token: TokenOption = TOKEN_VARIABLE,

@@ -15,7 +15,7 @@ __all__ = ["app", "project_saving"]  # the saving commands stand on `app` too
 
 @project_command("turntide memory project show shop web", "turntide memory project show shop web --output json")
 def show(role: CommandContext) -> None:
-    """Print how much is remembered of a project, and how much may be."""
+    """Print the size of a project's memory, and its limits."""
     role.record(role.ask("get_project_standing").body, flat)
 
 
@@ -30,7 +30,7 @@ def memories(
     kind: Annotated[MemoryType | None, typer.Option("--type", help="Only of this type.")] = None,
     tag: Annotated[str, typer.Option("--tag", help="Only with this tag.")] = "",
     search: Annotated[str, typer.Option("--search", help="What is looked for, best first.")] = "",
-    archived: Annotated[bool, typer.Option("--archived", help="Also what was put away.")] = False,
+    archived: Annotated[bool, typer.Option("--archived", help="Also list archived ones.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1_000, help="How many at most.")] = 50,
 ) -> None:
     """List a project's memories, the newest first, or search them together with episodes and chunks."""
@@ -52,7 +52,7 @@ def memories(
 
 @project_command("turntide memory project memory shop web mjuohs00-9c1d22ab")
 def memory(role: CommandContext, memory_id: MemoryArgument) -> None:
-    """Print all of one memory: where it was said, what was known before, what leads to it."""
+    """Print one memory in full: its source, its earlier versions, its relationships."""
     role.record(role.ask("get_project_memory", memory_id=memory_id).body, flat)
 
 
@@ -64,9 +64,9 @@ def at(
     role: CommandContext,
     when: Annotated[str, typer.Argument(metavar="TIME", help="A day or an RFC 3339 time, UTC.")],
     *,
-    known_at: Annotated[str, typer.Option("--known-at", help="By what was known then; none: as is known now.")] = "",
+    known_at: Annotated[str, typer.Option("--known-at", help="As known at this time; none: now.")] = "",
 ) -> None:
-    """Travel in time: what held at a time, and if asked by what was known at another."""
+    """Travel in time: print what was valid at a time, optionally as known at another time."""
     times = {"at": utc_time(when), "known_at": utc_time(known_at)}
     found = role.ask("list_valid_memories", **times).body
     role.rows(f"{role.project} at {when}", found["memories"], _row)
@@ -74,7 +74,7 @@ def at(
 
 @project_command("turntide memory project pending shop web")
 def pending(role: CommandContext) -> None:
-    """List what was said and is not sure enough to be a memory, the surest first."""
+    """List pending facts (too uncertain to be memories), the most certain first."""
     found = role.ask("list_pending_facts").body["pending"]
     role.rows(f"pending facts of {role.project}", found, columns("id", "type", "confidence", "doubts", "content"))
 
@@ -114,7 +114,7 @@ def arc(role: CommandContext, *, conversation: ConversationOption = "") -> None:
 
 # --- putting it right
 
-Content = Annotated[str, typer.Argument(metavar="TEXT", help="What is to be known.")]
+Content = Annotated[str, typer.Argument(metavar="TEXT", help="Text of the memory.")]
 
 
 PendingDecision = Literal["promote", "discard"]
@@ -127,13 +127,13 @@ def add(
     content: Content,
     *,
     kind: Annotated[MemoryType, typer.Option("--type", help="What it is.")] = MemoryType.FACT,
-    subject: Annotated[str, typer.Option("--subject", help="What a decision is about; a newer one replaces it.")] = "",
+    subject: Annotated[str, typer.Option("--subject", help="Subject of a decision; a newer one replaces it.")] = "",
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Once for each.")] = None,
     importance: Annotated[float | None, typer.Option("--importance", min=0, max=1, help="None: the type's.")] = None,
     valid_from: Annotated[str, typer.Option("--valid-from", help="None: now.")] = "",
     valid_until: Annotated[str, typer.Option("--valid-until", help="None: without end.")] = "",
 ) -> None:
-    """Write a memory by hand; what is known already is strengthened."""
+    """Write a memory by hand; a repetition strengthens the existing one."""
     body = {"content": content, "type": kind.value, "subject": subject, "tags": tag or [], "importance": importance}
     body |= {"valid_from": utc_time(valid_from), "valid_until": utc_time(valid_until)}
     role.finish(role.ask("add_project_memory", body), flat)
@@ -151,9 +151,9 @@ def edit(
     category: Annotated[str | None, typer.Option("--category", help="Its category.")] = None,
     importance: Annotated[float | None, typer.Option("--importance", min=0, max=1, help="0-1.")] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="All its tags; once for each.")] = None,
-    valid_from: Annotated[str, typer.Option("--valid-from", help="Since when it holds.")] = "",
+    valid_from: Annotated[str, typer.Option("--valid-from", help="Valid from this time.")] = "",
 ) -> None:
-    """Put a memory right; what is not named stays, and what was known before stays known."""
+    """Edit a memory; fields not named do not change, and the history keeps the earlier version."""
     given = {"content": content, "category": category, "importance": importance, "tags": tag or None}
     _edit(role, memory_id, **given, valid_from=utc_time(valid_from))
 
@@ -163,21 +163,21 @@ def expire(
     role: CommandContext,
     memory_id: MemoryArgument,
     *,
-    when: Annotated[str, typer.Option("--at", help="From then on it does not hold.")],
+    when: Annotated[str, typer.Option("--at", help="Valid until this time.")],
 ) -> None:
-    """End a memory: it held before, and can be asked for by time."""
+    """End a memory's validity; time travel still returns it."""
     _edit(role, memory_id, valid_until=utc_time(when))
 
 
 @project_command("turntide memory project archive shop web mjuohs00-9c1d22ab")
 def archive(role: CommandContext, memory_id: MemoryArgument) -> None:
-    """Put a memory away: it is not found any longer unless asked for."""
+    """Archive a memory: searches leave it out unless they ask for archived ones."""
     _edit(role, memory_id, archived=True)
 
 
 @project_command("turntide memory project restore shop web mjuohs00-9c1d22ab")
 def restore(role: CommandContext, memory_id: MemoryArgument) -> None:
-    """Bring back what was put away."""
+    """Restore an archived memory."""
     _edit(role, memory_id, archived=False)
 
 
@@ -189,9 +189,9 @@ def promote(
     role: CommandContext,
     pending_id: Annotated[str, typer.Argument(metavar="ID", help="As `pending` shows it.")],
     *,
-    decision: Annotated[PendingDecision, typer.Option("--as", help="Whether it is promoted or goes.")] = "promote",
+    decision: Annotated[PendingDecision, typer.Option("--as", help="Promote or discard it.")] = "promote",
 ) -> None:
-    """Make a memory of a pending fact, or discard it."""
+    """Promote a pending fact to a memory, or discard it."""
     role.finish(role.ask("decide_pending_fact", pending_id=pending_id, decision=decision), flat)
 
 
@@ -223,11 +223,11 @@ def graph(
     role: CommandContext,
     *,
     of: Annotated[str, typer.Option("--of", metavar="ID", help="Only what is near this memory.")] = "",
-    depth: Annotated[int, typer.Option("--depth", min=1, max=8, help="Relationships away.")] = 1,
-    to: Annotated[str, typer.Option("--to", metavar="ID", help="The way from --of to this memory.")] = "",
-    dependents: Annotated[bool, typer.Option("--dependents", help="What depends on --of.")] = False,
+    depth: Annotated[int, typer.Option("--depth", min=1, max=8, help="Most relationships away from it.")] = 1,
+    to: Annotated[str, typer.Option("--to", metavar="ID", help="Print the path from --of to this memory.")] = "",
+    dependents: Annotated[bool, typer.Option("--dependents", help="Print what depends on --of.")] = False,
 ) -> None:
-    """Print relationships: all of them, what is near a memory, a way between two, or what depends on one."""
+    """Print relationships: all, those near a memory, a path between two, or the dependants of one."""
     if (to or dependents) and not of:
         raise typer.BadParameter("--to and --dependents need --of ID")
     if to:
@@ -264,14 +264,14 @@ def graph(
 )
 def relate(
     role: CommandContext,
-    source: Annotated[str, typer.Argument(metavar="ID", help="The memory it goes out from.")],
+    source: Annotated[str, typer.Argument(metavar="ID", help="Memory at the start of the relationship.")],
     relation: Annotated[str, typer.Argument(help="depends_on, related_to, contradicts, supersedes, or any name.")],
-    target: Annotated[str, typer.Argument(metavar="OTHER", help="The memory it leads to.")],
+    target: Annotated[str, typer.Argument(metavar="OTHER", help="Memory at its end.")],
     *,
     strength: Annotated[float, typer.Option("--strength", min=0, max=1, help="0-1.")] = 1.0,
-    off: Annotated[bool, typer.Option("--off", help="Take it back.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Remove the relationship.")] = False,
 ) -> None:
-    """Relate one memory to another, or take that back."""
+    """Relate one memory to another, or remove the relationship."""
     edge = {"source_id": source, "target_id": target, "relation": relation}
     if off:
         role.finish(role.ask("delete_relationship", **edge), flat)

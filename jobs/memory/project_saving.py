@@ -34,7 +34,7 @@ DirArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the 
 
 @project_command("turntide memory project export shop web .project-memory")
 def export(role: CommandContext, folder: DirArgument) -> None:
-    """Save a project as four JSON files that people can read; files that are there are replaced, each whole."""
+    """Save a project as four readable JSON files; existing files are replaced, each as a whole."""
     saved, unchanged = exported(role)
     files = written(saved, role.project)
     try:
@@ -53,7 +53,7 @@ def export(role: CommandContext, folder: DirArgument) -> None:
 
 @project_command("turntide memory project import shop web .project-memory", name="import")
 def bring_back(role: CommandContext, folder: DirArgument) -> None:
-    """Bring a saved project in. Items that are there already are replaced, so a repeat gives the same.
+    """Import a saved project. Existing items are replaced, so a repeat gives the same result.
 
     All files are read and checked first: of a damaged or newer one nothing is imported. What the role's policy has no
     room for is told; it is still in the files. Exit code 1 if the role has not carried out everything yet.

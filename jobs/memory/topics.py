@@ -36,7 +36,7 @@ app = group("Topics of a session out of the archive: list them, read all that wa
 def topics(
     session_id: SessionArgument, *, app_id: SessionAppOption = "", output: OutputOption = OutputFormat.TABLE
 ) -> None:
-    """List every topic that a session ever had, the latest active first: kept, evicted, or merged into another."""
+    """List all topics of a session, the latest active first: kept, evicted, and merged into another."""
     with reading(paths_of(load_settings())) as lake:
         found = _topics(lake, session_meant(session_id, app_id, apps_of(lake, session_id)))
     rows = [{"standing": topic.state, **msgspec.structs.asdict(topic)} for topic in found]
@@ -61,7 +61,7 @@ def history(
     app_id: SessionAppOption = "",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Print every message of a topic in order of time: those at hand, packed, released and of an evicted one.
+    """Print every message of a topic in order of time: loaded, packed and released, also of an evicted topic.
 
     Topics that merged into it are part of it.
     """

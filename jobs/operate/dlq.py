@@ -71,7 +71,7 @@ def show(
 )
 def replay(
     *,
-    ids: Annotated[list[str] | None, typer.Option("--id", help="This one; may be given several times.")] = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", help="Only this one; may be repeated.")] = None,
     reason: Reason = None,
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
     output: OutputOption = OutputFormat.TABLE,

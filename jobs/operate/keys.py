@@ -25,7 +25,7 @@ _OFF = "nothing is encrypted: set encryption.keyring to a file, and encryption.m
     )
 )
 def init() -> None:
-    """Make the keyring; apps get their keys when they are first written to. Keep the master key where secrets are."""
+    """Make the keyring; each app gets a key at its first write. Store the master key with your secrets."""
     settings = load_settings().encryption
     if settings.keyring is None:
         raise ConfigurationError(_OFF)
@@ -38,14 +38,14 @@ def init() -> None:
 
 @app.command("list", epilog=examples("turntide ops keys list", "turntide ops keys list --output json"))
 def list_(output: OutputOption = OutputFormat.TABLE) -> None:
-    """List keys, those that were erased too; no key itself is shown."""
+    """List keys, erased ones too; never shows a key itself."""
     ring = _ring()
     Printer(output).rows("keys", [*map(_row, ring.keys), *map(_row, ring.erased)])
 
 
 @app.command(epilog=examples("turntide ops keys rotate --app shop"))
 def rotate(app_id: _App) -> None:
-    """Give an app a new key: what is written from now on is encrypted with it, what is there still opens."""
+    """Give an app a new key: it encrypts new data; existing data stay readable."""
     _ring().rotate(app_id)
     Printer(OutputFormat.TABLE).message(f"{app_id} has a new key, which roles use within a second")
 
@@ -57,7 +57,7 @@ def rotate(app_id: _App) -> None:
     )
 )
 def rewrap() -> None:
-    """Wrap every key with the master key of now; the previous one is not needed any more after that."""
+    """Wrap every key with the present master key; afterwards the previous one is not needed."""
     ring = _ring()
     ring.rewrap()
     Printer(OutputFormat.TABLE).message(f"{len(ring.keys)} keys are wrapped anew")
@@ -69,7 +69,7 @@ def erase(
     app_id: _App = "",
     lost: Annotated[
         str,
-        typer.Option(metavar="ID", help="Instead: a key that was lost for good; roles pass what it encrypted."),
+        typer.Option(metavar="ID", help="Instead, a key that is lost; roles skip the data it encrypted."),
     ] = "",
     yes: YesOption = False,
     output: OutputOption = OutputFormat.TABLE,

@@ -27,7 +27,7 @@ def metrics(
     *,
     output: Annotated[MetricsFormat, typer.Option("--output", help="How it is printed.")] = "table",
 ) -> None:
-    """List every metric: name, kind, unit, labels, meaning, and what to do when it stands out."""
+    """List every metric: name, kind, unit, labels, meaning, and what to do when it is unusual."""
     rows = list(_rows(name))
     if not rows:
         raise ConfigurationError(f"there is no metric {name!r}: `turntide ops metrics` lists all of them")

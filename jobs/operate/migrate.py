@@ -61,7 +61,7 @@ class Step(Struct, frozen=True, kw_only=True):
 )
 def migrate(
     *,
-    check: Annotated[bool, typer.Option("--check/--apply", help="Only say what is needed, or do it.")] = True,
+    check: Annotated[bool, typer.Option("--check/--apply", help="Only print what is needed, or do it.")] = True,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """List what of topics, state, archive, index and policy is of another release, and bring it to this one.

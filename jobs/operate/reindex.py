@@ -71,7 +71,7 @@ class Reindexed(Struct, frozen=True, kw_only=True):
 )
 def reindex(
     *,
-    embedder: Annotated[str, typer.Option(help="Whose vectors are made: a value of vectors.embedder.")],
+    embedder: Annotated[str, typer.Option(help="Embedder of the new vectors: a value of vectors.embedder.")],
     generation: Annotated[
         str | None, typer.Option(help="Name of what is made. None: the embedder's.", show_default=False)
     ] = None,
@@ -271,7 +271,7 @@ class Reset(Struct, frozen=True, kw_only=True):
     "turntide ops reset index --from-beginning --yes --output json",
 )
 def reset(
-    role: Annotated[ResetRole, typer.Argument(help="The role whose work is repeated.")],
+    role: Annotated[ResetRole, typer.Argument(help="Role to rebuild.")],
     *,
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Read the log again from its first record.")
@@ -279,7 +279,7 @@ def reset(
     yes: YesOption = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Rebuild a role's work from its logs: its offsets go back to the beginning, and its changelog is emptied.
+    """Rebuild a role's state from its logs: reset its offsets to the beginning and empty its changelog.
 
     For state that was lost (a changelog deleted, recreated or cut; a vector store lost). Stop the role's workers
     before, start them afterwards. Outputs come again with the ids they had, so readers recognise them.

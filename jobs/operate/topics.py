@@ -62,7 +62,7 @@ def apply(
 
 @app.command(epilog=examples("turntide topics check || turntide topics plan"))
 def check(output: OutputOption = OutputFormat.TABLE) -> None:
-    """Exit with code 1 when the broker's topics differ from the wanted ones."""
+    """Exit with code 1 if the broker's topics differ from the wanted ones."""
     found = asyncio.run(differences(load_settings()))
     _show("drift", found, output)
     if found:
@@ -72,7 +72,7 @@ def check(output: OutputOption = OutputFormat.TABLE) -> None:
 @app.command(epilog=examples("TURNTIDE_TOPIC_PREFIX=next turntide topics copy --from turntide"))
 def copy(
     *,
-    old_prefix: Annotated[str, typer.Option("--from", help="Prefix of the topics that have the turns.")],
+    old_prefix: Annotated[str, typer.Option("--from", help="Prefix of the topics to copy from.")],
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Send the turns of another prefix to this one's topic, in the order of their arrival; stop their producers first.
@@ -95,7 +95,8 @@ def strimzi(
     *,
     cluster: Annotated[str, typer.Option("--cluster", help="Name of Strimzi's Kafka resource.")] = "turntide",
     folder: Annotated[
-        Path | None, typer.Option("--folder", help="Write topics.yaml and users.yaml there, instead of printing them.")
+        Path | None,
+        typer.Option("--folder", help="Write topics.yaml and users.yaml here instead of printing them."),
     ] = None,
 ) -> None:
     """Print the topics as Strimzi's KafkaTopic resources, and a KafkaUser with its ACLs for each role.

@@ -34,17 +34,17 @@ def up(
     ] = False,
     data_dir: Annotated[
         Path | None,
-        typer.Option(help="Folder that everything is kept in.", show_default="~/.local/share/turntide"),
+        typer.Option(help="Folder for all data.", show_default="~/.local/share/turntide"),
     ] = None,
     kafka_port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Port of the broker; default the one used before, else 9092.")
     ] = None,
 ) -> None:
-    """Start all that Turntide needs on this machine, say where to write and to read, and end it all on Ctrl-C.
+    """Start everything on this machine, print where to write and to read, and stop it all on Ctrl-C.
 
     A real Apache Kafka (fetched once, 45 MB; TURNTIDE_KAFKA=host:port uses yours instead, and a broker of `turntide
     kafka start` is used and stays), the topics, and the roles as in `turntide worker all`. Everything listens on this
-    machine only. What was said is in the folder: the next `turntide up` remembers it.
+    machine only. The folder keeps the data: the next `turntide up` continues with it.
     """
     settings = load_settings(**({"data_dir": data_dir.resolve()} if data_dir else {}))
     folder = settings.data_dir

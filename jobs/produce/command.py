@@ -247,11 +247,11 @@ def produce(
         str, typer.Argument(help="JSON Lines, a JSON array or object, CSV, Parquet or a chat's text; `-` is stdin.")
     ],
     *,
-    form: Annotated[FormatName, typer.Option("--format", help="Format; auto looks at the first line.")] = "auto",
+    form: Annotated[FormatName, typer.Option("--format", help="Format; auto detects it from the first line.")] = "auto",
     app_id: Annotated[str, typer.Option(help="App of turns that name none.")] = "default",
     user_id: Annotated[str | None, typer.Option(help="User of turns that name none.")] = None,
     start: Annotated[
-        datetime | None, typer.Option(help="When sessions without times begin; UTC.", show_default="they end now")
+        datetime | None, typer.Option(help="Start of sessions without times; UTC.", show_default="they end now")
     ] = None,
     rate: Annotated[
         float | None, typer.Option(min=1e-3, help="Turns per second.", show_default="as fast as it goes")
@@ -260,13 +260,13 @@ def produce(
         float | None, typer.Option(min=1e-3, help="Keep the turns' own gaps, this many times shorter.")
     ] = None,
     shift_to_now: Annotated[
-        bool, typer.Option("--shift-to-now", help="A turn's time becomes the moment it is sent.")
+        bool, typer.Option("--shift-to-now", help="Set a turn's time to the moment it is sent.")
     ] = False,
     end_sessions: Annotated[
         bool | None,
         typer.Option(
             "--end-sessions/--no-end-sessions",
-            help="Follow each conversation by its end.",
+            help="Send an end after each conversation.",
             show_default="on, but for turntide",
         ),
     ] = None,
@@ -274,7 +274,7 @@ def produce(
         bool | None,
         typer.Option(
             "--by-time/--no-by-time",
-            help="Read everything first and send conversations in the order of their beginnings.",
+            help="Read everything first, then send conversations in order of their start.",
             show_default="on for locomo and oasst",
         ),
     ] = None,
@@ -286,7 +286,7 @@ def produce(
     ] = None,
     time_zone: Annotated[str, typer.Option(help="Zone of times that name none, e.g. Europe/Oslo.")] = "UTC",
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many turns.")] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Send lines as they stand, to try out bad input.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Send lines unchanged, to test bad input.")] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Send conversations."""

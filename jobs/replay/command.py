@@ -69,7 +69,7 @@ def replay(
         bool, typer.Option("--compare", help="Compare changelog, output topics, archive and index with the replay.")
     ] = False,
     alert: Annotated[
-        str | None, typer.Option(help="Make this alert again by the rules of its time, and compare it bit for bit.")
+        str | None, typer.Option(help="Recompute this alert by the rules of its time; compare it bit for bit.")
     ] = None,
     policy: Annotated[
         Path | None,
@@ -88,7 +88,7 @@ def replay(
     the archive has caught up, the digests of sessions are the same; what users said is not archived twice, so there
     are none of users.
 
-    With --compare, what the roles left behind is held against it: state byte for byte, outputs by id and payload, every
+    With --compare, compares the roles' output with the replay: state byte for byte, outputs by id and payload, every
     turn of a user in one episode or at hand, the archive's turns and ids, the index's turns, facts and episodes. Exit
     code 1 with any difference.
 

@@ -33,7 +33,7 @@ DaysOption = Annotated[
 ]
 SinceOption = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="First day (UTC).")]
 UntilOption = Annotated[
-    datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Last day (UTC); the archive's latest unless told.")
+    datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Last day (UTC); default: the archive's latest.")
 ]
 
 

@@ -40,7 +40,7 @@ def report(
         list[str] | None,
         typer.Option(help=f"Only this job ({', '.join(job_names())}). May be repeated.", show_default=False),
     ] = None,
-    refresh: Annotated[bool, typer.Option(help="Make everything anew, also days that are kept.")] = False,
+    refresh: Annotated[bool, typer.Option(help="Recompute everything, also cached days.")] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Write what the archive shows of a period: headline, findings with their evidence, a section of each mining job.

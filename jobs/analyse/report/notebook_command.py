@@ -23,7 +23,7 @@ _FILE = Path("turntide-notebook.py")
 def notebook(
     *,
     to: Annotated[Path, typer.Option(help="The notebook: a copy of ours, if there is none yet.")] = _FILE,
-    check: Annotated[bool, typer.Option(help="Run every cell once without opening it, and say what came out.")] = False,
+    check: Annotated[bool, typer.Option(help="Run every cell once without opening it; print the result.")] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Open a marimo notebook over the archive in the browser: headline, a query, polars, a picture, a mining result.

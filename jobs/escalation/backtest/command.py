@@ -26,7 +26,7 @@ def backtest(
     *,
     policy: Annotated[
         list[Path] | None,
-        typer.Option(help="A policy file; a second one is held against it. None: the present one.", show_default=False),
+        typer.Option(help="Policy file; a second one is compared with it. None: the present one.", show_default=False),
     ] = None,
     scorer: Annotated[
         list[str] | None,
@@ -47,13 +47,13 @@ def backtest(
     since: SinceOption = None,
     until: UntilOption = None,
     app: AppOption = None,
-    page: Annotated[Path | None, typer.Option(help="Write the comparison as one HTML file, to open offline.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Write the comparison as one HTML file that opens offline.")] = None,
     sessions: Annotated[
         bool, typer.Option(help="Name the sessions that alert or differ; without them, figures alone, to hand on.")
     ] = True,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Judge the archive, or labelled dialogues, by one policy and scorer or by two side by side.
+    """Judge the archive or labelled dialogues by one policy and scorer, or compare two.
 
     Every turn goes through the fold that the sessions role runs; nothing is written to Kafka. In the archive the labels
     are those of `turntide alerts label`. A line of a file is a dialogue: session_id, source, label (escalating or

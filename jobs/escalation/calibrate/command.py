@@ -29,13 +29,14 @@ def calibrate(
     ] = None,
     data: DataOption = None,
     live: Annotated[
-        float | None, typer.Option(min=1, help="Watch the live topic for so many seconds instead.", show_default=False)
+        float | None,
+        typer.Option(min=1, help="Watch the live topic for so many seconds instead.", show_default=False),
     ] = None,
     since: SinceOption = None,
     until: UntilOption = None,
     app: AppOption = None,
     policy: Annotated[
-        Path | None, typer.Option(help="The policy to begin with. None: the present one.", show_default=False)
+        Path | None, typer.Option(help="Policy to start from. None: the present one.", show_default=False)
     ] = None,
     write: Annotated[
         Path | None, typer.Option(help="Write the policy with the next version into this new TOML file.")

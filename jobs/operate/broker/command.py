@@ -43,7 +43,7 @@ def start(
     ] = None,
     heap: Annotated[str, typer.Option(help="Java heap limit.")] = "512m",
     foreground: Annotated[
-        bool, typer.Option("--foreground", help="Stay, and stop the broker on Ctrl-C or SIGTERM.")
+        bool, typer.Option("--foreground", help="Stay in the foreground; stop the broker on Ctrl-C or SIGTERM.")
     ] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:

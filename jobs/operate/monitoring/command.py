@@ -38,7 +38,7 @@ def write(directory: DirectoryOption = _DIRECTORY, output: OutputOption = Output
 
 @app.command(epilog=examples("turntide ops monitoring check", "turntide ops monitoring check --output json | jq '.[]'"))
 def check(directory: DirectoryOption = _DIRECTORY, output: OutputOption = OutputFormat.TABLE) -> None:
-    """Exit with code 1 when something is out of step.
+    """Exit with code 1 if something is out of step.
 
     That is a metric or label that there is not, an alert without runbook or panel, a metric that no panel shows, or a
     file that `write` would change.
