@@ -113,6 +113,7 @@ async def asking(policy: Policy) -> AsyncIterator[Asking]:
     await store.close()
 
 
+@pytest.mark.behaviour("app-31")
 @pytest.mark.parametrize("user", USERS)
 async def test_what_a_user_said_is_in_nobody_else_s_prompt(user: str) -> None:
     """By default memories are of a user in an app; those that the app has from before are shown to nobody."""

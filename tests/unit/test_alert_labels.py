@@ -22,14 +22,14 @@ from models import events
 from models.errors import ConfigurationError
 from models.events.topics import ALERTS, TURNS
 from models.policy import IntakePolicy, Policy
-from models.wire.codec import decode_input
+from models.wire.codec import decode_input, encode
 from streams.archive.inputs import archived_changes, archived_inputs
 from streams.archive.writer import LakeWriter
 from streams.kafka.producer import Record
 from streams.settings import load_settings
 from tests.support.alert_log import consumed
 from tests.support.backtest_sessions import log_of, traffic_of
-from tests.support.lake_records import NOW, PREFIX, alert, buffer_of, paths, turn
+from tests.support.lake_records import NOW, PREFIX, alert, buffer_of, example, paths, turn
 from tests.support.zero_embedder import ZeroEmbedder
 
 ALERT = alert("e-1", events.AlertStatus.FIRING)
@@ -191,8 +191,8 @@ def test_a_session_that_raised_no_alert_is_labelled_where_it_stands(
     assert [(True, ())] == [(each.escalating, each.alerts) for each in judging.judged()]
 
 
-def test_labels_and_judgements_come_back_from_the_archive(writer: LakeWriter) -> None:
-    """As the log had them: a replay of the archive folds them too."""
+def test_controls_come_back_from_the_archive(writer: LakeWriter) -> None:
+    """Labels, judgements and what is done to topics, as the log had it: a replay of the archive folds it too."""
     sent = [
         label(reason="r", by="b"),
         events.TurnsJudged(
@@ -200,10 +200,12 @@ def test_labels_and_judgements_come_back_from_the_archive(writer: LakeWriter) ->
         ),
         events.TurnsJudged(session_id="s-1", timestamp=NOW, alert_id="a-1", judge="guard", failure="timeout"),
     ]
-    writer.land(buffer_of(sent), now=NOW)
-    records = archived_inputs(writer.con, TURNS.full_name(PREFIX))
+    topics = [*map(example, (events.TopicAdjusted, events.FeedbackGiven, events.TopicSummarised, events.TopicRestored))]
+    writer.land(buffer_of([*sent, *topics]), now=NOW)
+    records = [*archived_inputs(writer.con, TURNS.full_name(PREFIX))]
+    found = [decode_input(each.value, each.key, NOW + timedelta(hours=1), IntakePolicy()) for each in records[:3]]
 
-    assert sent == [decode_input(each.value, each.key, NOW + timedelta(hours=1), IntakePolicy()) for each in records]
+    assert (found, [each.value for each in records[3:]]) == (sent, [*map(encode, topics)])
 
 
 def test_an_alert_comes_back_from_the_archive(writer: LakeWriter) -> None:
@@ -217,3 +219,12 @@ def test_an_alert_comes_back_from_the_archive(writer: LakeWriter) -> None:
     assert [("a-0", None, None, None), ("a-1", 0.62, 0.45, "m-1"), ("b", None, None, None)] == ask(
         writer, "SELECT alert_id, probability, threshold, model FROM alerts ORDER BY alert_id"
     )
+
+
+def test_an_archive_of_a_newer_release_is_refused(writer: LakeWriter) -> None:
+    """A struct with a field that this release does not write: nothing is dropped from it."""
+    writer.con.execute("ALTER TABLE raw.alerts ADD COLUMN evidence.element.later DOUBLE")
+    writer.con.execute("COMMENT ON TABLE raw.offsets IS 'newer'")
+
+    with pytest.raises(ConfigurationError, match=r"column alerts\.evidence is STRUCT"):
+        LakeWriter(writer.paths)

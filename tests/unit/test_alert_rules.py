@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from jobs.replay.alert_rules import rules_of
+from jobs.replay.alert_rules import rules_of, scorer_named
 from models.errors import ConfigurationError
 from models.policy import Policy
 from models.policy.digest import policy_digest
@@ -89,6 +89,15 @@ def test_a_scorer_is_named_by_its_file_too(settings: Settings, tmp_path: Path) -
     assert [0, 0, 0] == [each.first_offset for each in rules]
     assert [model.name, model.name, "rules"] == [each.scorer.name for each in rules]
     assert [None, model.combination, None] == [each.policy.escalation.model for each in rules]
+
+
+def test_a_kept_scorer_of_another_name_is_refused(settings: Settings) -> None:
+    """Its file was replaced: alerts would be made again by another one, and nobody would know why."""
+    model = model_at(None)
+    versions.keep(settings, POLICY, model.data, "0@abcdefabcdef")
+
+    with pytest.raises(ConfigurationError, match=f"other content under this name: the scorer {model.name}"):
+        scorer_named(settings, "0@abcdefabcdef", NoEmbedder())
 
 
 def test_an_unknown_version_says_which_file_is_wanted(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

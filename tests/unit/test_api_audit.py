@@ -17,7 +17,7 @@ from streams.http import audit
 from streams.http.audit import BatchedAudit, KafkaAudit
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
-from tests.support.api_doubles import Log, Served, counted, fact, said
+from tests.support.api_doubles import Log, Served, called, counted, fact, said
 from tests.support.blank_events import blank
 
 TOKEN, QUERY = "a-token-of-the-support-desk", "a question about pelicans"
@@ -106,6 +106,19 @@ async def test_words_wait_for_their_record_where_it_is_required(required: bool, 
     assert (QUERY in words.text) is not required
     if required:
         assert (words.json()["code"], "retry-after" in words.headers) == ("audit_unavailable", True)
+
+
+async def test_nothing_follows_the_refusal_of_words() -> None:
+    """The server is handed one answer: what stood behind goes on, and none of it goes out."""
+    log = Log(required=True)
+    log.away = True
+    body = AsyncMock(return_value={"type": "http.request", "body": b""})
+    headers = [(b"authorization", f"Bearer {TOKEN}".encode())]
+    async with asked(log) as (_, served):
+        sent = await called(served.app, receive=body, path="/v1/sessions/s/1/turns", headers=headers)
+
+    assert [each["type"] for each in sent] == ["http.response.start", "http.response.body"]
+    assert (sent[0]["status"], QUERY.encode() in sent[1]["body"]) == (503, False)
 
 
 def event(number: int = 0) -> AccessAudited:

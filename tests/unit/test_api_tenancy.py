@@ -50,6 +50,14 @@ async def test_a_caller_reads_its_own_apps(store: VectorStore, apps: tuple[str, 
     assert [len(own)] * 2 == counts
 
 
+async def test_what_names_another_app_gives_nothing(store: VectorStore) -> None:
+    """Also where a memory passes on what the request said, and beside an own one: not even a part of it."""
+    with asked_by("a"):
+        assert [set()] * 4 == await apps_read(store, app_id="b")
+        assert await store.count(IN, where={"app_id": "b"}) == 0
+        assert await store.latest(IN, where={"app_id": ("a", "b")}, by="turn", limit=9) == []
+
+
 async def test_the_role_itself_reads_and_writes_everything(store: VectorStore) -> None:
     """Outside of a request, and for a caller of all apps."""
     everybody = {"a", "b", "c"}

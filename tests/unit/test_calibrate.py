@@ -27,7 +27,7 @@ from models.errors import ConfigurationError
 from models.events import InputEvent
 from models.policy import AppModes, ModePolicy, ModeThreshold, Policy, load_policy
 from models.risk.scorer import RuleScorer
-from tests.support.backtest_sessions import conversation, judged, label, labelled_file, log_of, traffic_of
+from tests.support.backtest_sessions import CALM, conversation, judged, label, labelled_file, log_of, traffic_of
 from tests.support.command_line import printed, refused
 from tests.support.data_files import data_file
 from tests.support.zero_embedder import ZeroEmbedder
@@ -117,6 +117,14 @@ def test_an_alert_budget_is_by_day_of_event_time() -> None:
 
     assert proposal.expected.alerted == 2
     assert proposal.expected.alerts_per_day == pytest.approx(2 / 2.25, abs=0.01)
+
+
+def test_live_traffic_counts_sessions_from_their_first_turn_and_the_time_watched() -> None:
+    """Of a session that was under way already, the score before is not known."""
+    late = [event for event in conversation("under-way", CALM) if event.turn > 2]
+    seen = shadow([*conversation("whole", CALM), *late], watched_for=timedelta(hours=1)).judged(POLICY)
+
+    assert ([each.session_id for each in seen.sessions], seen.span) == (["whole"], timedelta(hours=1))
 
 
 def test_in_an_archive_sessions_that_nobody_labelled_count_as_benign() -> None:

@@ -156,6 +156,17 @@ async def test_a_project_s_chunks_and_episodes_have_prompts_of_their_own(kind: A
     )
 
 
+@pytest.mark.behaviour("app-19")
+async def test_memories_and_decisions_have_a_limit_of_all_tries() -> None:
+    """App memory: 30 seconds, whatever a single try may take."""
+    model = Model("{}")
+    writer = MemoryWriter(model, Policy().apps, within=load_settings().llm.memory_timeout)
+    await writer.propose(MEMORY)
+    await writer.decide(COMPACTION)
+
+    assert model.within == [timedelta(seconds=30)] * 2
+
+
 @pytest.mark.parametrize("request_", [MEMORY, COMPACTION])
 @pytest.mark.parametrize(("said", "result"), [('{"content": "x", "action": "edit", "targetMemoryId": 1}', "answered"),
                                               ("I'd rather not", "failed")])  # fmt: skip

@@ -101,6 +101,14 @@ def test_the_exit_code_says_whether_something_stays(stores: list[ErasedStore], c
     assert run("--session", "s-1", "--yes").exit_code == code
 
 
+@pytest.mark.parametrize(("arguments", "app_id"), [(["s-2", "--app", "bank"], "bank"), (["s-1"], "shop")])
+def test_a_session_is_one_app_s(arguments: list[str], app_id: str) -> None:
+    """The app that is named, else the only one that has such a session: never all of them."""
+    run("--session", *arguments, "--yes")
+
+    assert [app_id] == [asked.app_id for asked in ASKED]
+
+
 def test_nothing_is_asked_for_without_a_yes() -> None:
     """The question names whom."""
     result = run("--app", "shop", said="n\n")

@@ -1,7 +1,10 @@
 """What a log still holds of somebody, and how it stands in the proof."""
 
+from collections.abc import AsyncGenerator, Mapping
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from aiokafka import TopicPartition
@@ -11,9 +14,11 @@ from jobs.memory.erase import summary, waits_for
 from jobs.shared.role_groups import RoleGroup
 from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased, VectorsErasureDue
 from models.events.topics import ERASURES, PROFILES, SESSION_STATE, TURNS, Topic
-from streams.erase.purge import due
+from streams.erase import purge
+from streams.erase.purge import IdlePartitions, due
 from streams.erase.record import ErasureRecords, key_of
 from streams.erase.residual import ResidualRecord, ResidualRecords, Tally, compacted_by, count_found, expiry, stores_of
+from streams.kafka.client import Extent
 from tests.support.lake_records import example
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -208,3 +213,37 @@ def test_a_request_that_comes_twice_is_one_and_a_null_record_ends_it() -> None:
     assert (pending, still) == ([first], [])
     assert names == [key_of("r-1", EraseRequested), key_of("r-1", VectorsErasureDue)]
     assert list(records.names()) == []
+
+
+class QuietLogs:
+    """Three partitions of every topic, of which the first is empty, and when the last record of each was written."""
+
+    def __init__(self, *written: datetime) -> None:
+        self.written = written
+
+    async def extents(self, topic: Topic) -> dict[TopicPartition, Extent]:
+        """Of nine records."""
+        return {TopicPartition(topic.name, number): Extent(0, 9 * bool(number)) for number in range(3)}
+
+    async def read(self, extents: Mapping[TopicPartition, Extent]) -> AsyncGenerator[Any, None]:
+        """Records before the last one came a year later."""
+        for place, (start, end) in extents.items():
+            for offset in range(start, end):
+                at = self.written[place.partition] if offset == end - 1 else NOW + timedelta(days=365)
+                yield SimpleNamespace(timestamp=int(at.timestamp() * 1000))
+
+
+async def test_only_partitions_that_are_quiet_are_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their last record; those that were written to are left alone until the null records' time."""
+    proof, fill = proved(), AsyncMock()
+    monkeypatch.setattr(purge, "fill", fill)
+    (since,) = due([proof], NOW + timedelta(days=10)).values()
+    early = since - timedelta(seconds=1)
+    logs: Any = QuietLogs(early, early, since)
+    partitions = IdlePartitions(logs)
+    woken = [await partitions.wake([proof], NOW + timedelta(days=10))]
+    logs.written = (early, since, since)
+    woken += [await partitions.wake([proof], NOW + timedelta(days=days)) for days in (10, 365)]
+    filled = [[each.partition for places in call.args[2].values() for each in places] for call in fill.call_args_list]
+
+    assert (woken, filled) == ([1, 0, 2], [[1], [1, 2]])

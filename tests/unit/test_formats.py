@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.produce.command import FormatName
-from jobs.produce.formats import FORMATS, Documents, Filling, InputConversation, conversations, detect
+from jobs.produce.formats import FORMATS, Documents, Filling, InputConversation, Malformed, conversations, detect
 from jobs.produce.formats.filling import FileMessage
 from jobs.produce.formats.source import InputSource, RawLine
 from jobs.shared.sending import Pace
@@ -75,6 +75,27 @@ def test_turntide_lines_pass() -> None:
     assert msgspec.convert(TURN, Turn) == whole
     assert isinstance(acknowledged, AlertAcknowledged)
     assert (filled.user_id, filled.app_id) == ("user-s", "default")
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("turntide", {**TURN, "session_id": ""}),
+        ("turntide", {**TURN, "role": "SECRET"}),
+        ("turntide", {**TURN, "type": "SECRET"}),
+        ("openai", {"messages": "SECRET"}),
+        ("sharegpt", {"conversations": [{"from": "human", "value": 7}]}),
+        ("oasst", {"message_tree_id": "t", "prompt": {"role": "prompter", "text": "SECRET"}}),
+        ("locomo", {"sample_id": "x", "conversation": {"session_1": []}}),
+        ("dialogues", {"turns": [{"role": "user", "content": "SECRET", "risk": 2}]}),
+    ],
+)
+def test_malformed_is_reported_without_text(name: str, document: dict[str, Any]) -> None:
+    """A bad document is one report with its line, and the next one is read; no text of it is told."""
+    bad, good, *_ = read(name, document, EXAMPLES[name])
+
+    assert isinstance(bad, Malformed)
+    assert (bad.line, "SECRET" in bad.reason, type(good)) == (1, False, InputConversation)
 
 
 def test_by_time_sorts_whole_conversations() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
-from msgspec import Struct
+from msgspec import Struct, structs
 from qdrant_client import AsyncQdrantClient
 
 from models.entities import TOPIC_OF
@@ -192,6 +192,17 @@ async def test_an_index_made_anew_leaves_out_who_was_erased(role: Quiet, polls: 
 
     assert {("other", 0), ("s", 1)} == {(each.payload["session_id"], each.payload["turn"]) for each in turns[0]}
     assert {"u"} == {str(each.payload["topic_id"]) for each in topics[0]}
+
+
+@pytest.mark.parametrize(("named", "left"), [("a", {"b"}), ("", set())])
+async def test_an_erasure_is_of_one_app_s_session(role: Quiet, named: str, left: set[str]) -> None:
+    """Another app's of the same id stays; an erasure of 0.2, which names no app, is of all apps'."""
+    both = [said(0), said(0, app_id="b"), changed(0, "t"), structs.replace(changed(1, "u"), app_id="b")]
+    await role.take(*both, structs.replace(ended("s"), app_id=named))
+    await role.take(*both)
+    found = [await stored(role).page(name, "", 9) for name in ("turns", "topics")]
+
+    assert [left, left] == [{str(each.payload["app_id"]) for each in page} for page, _ in found]
 
 
 async def test_what_an_earlier_release_wrote_gets_its_keys_before_anything_is_read(

@@ -5,15 +5,19 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from unittest.mock import patch
+from typing import Any
+from unittest.mock import AsyncMock, MagicMock, patch
 
 import pytest
 
+from models.policy import IntakePolicy
 from streams.archive import maintenance
 from streams.archive.maintenance import FILES_TO_MERGE, CutShort, maintain
 from streams.archive.schema import OFFSETS
 from streams.archive.verify import status, verify
 from streams.archive.writer import LANDING_LEVEL, LakeWriter
+from streams.roles.archive import Archivist
+from streams.settings import load_settings
 from tests.support.lake_records import NOW, PREFIX, buffer_of, copied, land, paths, turn
 
 _LATER = timedelta(days=400_000 // 24)
@@ -52,6 +56,21 @@ def test_enough_small_files_become_one(writer: LakeWriter) -> None:
     assert (too_few.merged_files, enough.merged_files) == (0, FILES_TO_MERGE)
     assert len(files(writer)) == 1
     assert verify(writer.con, prefix=PREFIX, now=NOW).findings == []
+
+
+async def test_a_revocation_or_a_stop_cuts_it_short() -> None:
+    """The group would give up on a member that goes on."""
+    role: Any = Archivist(load_settings(), {}, IntakePolicy(), MagicMock())
+    role._upkeep, role._consumer = AsyncMock(), AsyncMock(getmany=AsyncMock(return_value={}))
+    await role._round()
+    (is_urgent,) = role._upkeep.maintain.call_args.args
+    urgent = [is_urgent()]
+    await role.on_partitions_revoked(set())
+    urgent.append(is_urgent())
+    role._is_revoked = False
+    role._stop.set()
+
+    assert [*urgent, is_urgent()] == [False, True, True]
 
 
 @pytest.mark.parametrize("steps", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3)), 4])

@@ -24,7 +24,7 @@ from tests.support.apps_indexed import memory
 from tests.support.lake_records import example
 from tests.support.projects_indexed import changed as project_changed
 from tests.support.projects_indexed import remembered
-from tests.unit.test_index_role import Noting, Quiet
+from tests.unit.test_index_role import LetterLog, Noting, Quiet
 from tests.unit.test_masking import MASKED as PII_MASKED
 from tests.unit.test_masking import PII, record
 from tests.unit.test_masking import SECRETS as PERSONAL
@@ -157,6 +157,20 @@ async def test_the_index_holds_what_is_masked_only_where_the_policy_asks_for_it(
 
     assert len(collections) >= 3
     assert [each in held for each in (*hidden, masked)] == [not asked_for] * len(hidden) + [asked_for]
+
+
+async def test_a_text_that_was_kept_unmasked_is_the_same_as_its_masked_repeat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands may be older than the rule by which texts are kept by now: no number is used twice."""
+    store, letters = Noting(), LetterLog()
+    for masks in (False, True):
+        role = Quiet(store, tmp_path, Policy(masking=MaskingPolicy(secrets=masks)))
+        monkeypatch.setattr(role, "_producer", letters)
+        await role.take(said(1, SAID, app="a", user="u", session="s"), first=3 + masks)
+    await store.close()
+
+    assert letters.written == []
 
 
 def test_secrets_count_for_the_digest_only_where_they_are_kept() -> None:

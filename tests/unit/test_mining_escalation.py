@@ -80,6 +80,13 @@ def test_a_faster_app_is_found_and_a_shuffled_one_is_not() -> None:
     assert [{"fast": True, "slow": False}, {"fast": None, "slow": None}] == found
 
 
+def test_an_app_of_four_users_is_not_held_against_others() -> None:
+    """However many their sessions are."""
+    few, many = ended([("few", 20, 3)] * 40, users=4), ended([("many", 20, 15)] * 40)
+
+    assert ["many"] == app_table(pl.concat([few, many]), POLICY)["app_id"].to_list()
+
+
 def test_the_planted_week(ready_week: Callable[[str], JobResult], planted: LakePaths, tmp_path: Path) -> None:
     """Tutors' sessions rise early, the campaign's peaks are new: the evidence are just these. 40 of 70 sessions alert.
 

@@ -99,6 +99,13 @@ def test_a_share_that_is_a_figure_tells_of_enough_on_both_sides() -> None:
     assert {None} == {each.part for each in values}
 
 
+def test_hidden_cells_are_counted_for_the_reader() -> None:
+    """Where a dash stands for too few, and not for nothing."""
+    kept, _, hidden = shown_rows(table(people(("a", 20, 3), ("b", 20, 9), ("c", 20, 8))), K)
+
+    assert ([None, 9, None], 2) == (kept["alerting"].to_list(), hidden)
+
+
 def test_a_tail_needs_enough_beyond_it_and_nobody_is_no_user() -> None:
     """The ninth decile of 40 sessions is the value of four; null and the empty name beside four users are four."""
     sizes = [8, 40, 45, 60]

@@ -77,6 +77,15 @@ def test_frequent_patterns_hold_sessions_with_against_those_without() -> None:
     )
 
 
+def test_patterns_of_four_users_are_not_shown() -> None:
+    """Not even in many sessions, in none of the tables."""
+    few, many = seen([("ab", 9)] * 40, users=4), seen([("cd", None)] * 40)
+    sessions = pl.concat([few, many.with_columns(pl.col("session_id", "user_id") + "-o")])
+    shown = [*frequent_table(sessions, POLICY)["pattern"], *before_alerts(sessions, POLICY)["pattern"]]
+
+    assert ["c → d"] == shown
+
+
 def test_a_support_that_gives_too_many_patterns_is_doubled() -> None:
     """Until they are few: then what is rare is gone, what is frequent stays."""
     sessions = seen([("abcdef", None)] * 40 + [("ghijkl", None)] * 6)

@@ -8,6 +8,8 @@ import pytest
 from models.errors import DeliveryFailed
 from models.events import MemoriesAccessed
 from models.events.base import Position
+from models.events.project import MOST_NAMED
+from streams.api.projects import accesses as project_accesses
 from streams.api.projects.accesses import AccessRecorder
 from tests.support.api_doubles import counted as counter
 from tests.support.projects_indexed import NOW
@@ -77,6 +79,19 @@ async def test_one_event_per_project(counted: dict[str, float]) -> None:
         MemoriesAccessed(app_id="b", project_id="web", timestamp=NOW, ids=["m-1"]),
     ] == log.sent
     assert since(counted) == {"recorded": 4}
+
+
+async def test_many_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that is full goes out at once, and what is more than an event holds goes in several."""
+    monkeypatch.setattr(project_accesses, "WRITE_AFTER_S", 600.0)
+    log, many = Log(), ids(2 * MOST_NAMED + 1)
+    recorder = recording(log)
+    async with recorder.running(), asyncio.timeout(60):
+        recorder.record("a", "web", many)
+        for _ in range(3):
+            await log.asked.acquire()
+
+    assert [many[:MOST_NAMED], many[MOST_NAMED:-1], many[-1:]] == [each.ids for each in log.sent]
 
 
 @pytest.mark.parametrize(("fails", "expected"), [(1, {"recorded": 3}), (2, {"failed": 2, "recorded": 1})])

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from models.text import disguise
+from models.text import words as words_module
 from models.text.disguise import Unmasked, unmask
 from models.text.features import features_of, is_refusal
 from models.text.language import ENGLISH, UNDECIDED, language_of
@@ -22,6 +23,15 @@ RISKY = ("weapon", "hack", "bypass", "exploit")
 def test_topic_of_a_word(word: str, expected: str) -> None:
     """Inflections of a risky stem are that stem; other words are lightly stemmed; stop words and noise are none."""
     assert expected == topic_names(RISKY)(word)
+
+
+def test_remembered_words_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full vocabulary is forgotten, a pasted key never remembered."""
+    monkeypatch.setattr(words_module, "REMEMBERED_WORDS", 2)
+    remembered = words_module.Remembered(len)
+    sizes = [remembered[word] for word in ("boats", "sails", "boats", "x" * 5_000, "paints")]
+
+    assert (sizes, remembered) == ([5, 5, 5, 5_000, 6], {"paints": 6})
 
 
 def test_topics_of_a_turn() -> None:
