@@ -200,7 +200,8 @@ def test_controls_come_back_from_the_archive(writer: LakeWriter) -> None:
         ),
         events.TurnsJudged(session_id="s-1", timestamp=NOW, alert_id="a-1", judge="guard", failure="timeout"),
     ]
-    topics = [*map(example, (events.TopicAdjusted, events.FeedbackGiven, events.TopicSummarised, events.TopicRestored))]
+    kinds: tuple[Any, ...] = (events.TopicAdjusted, events.FeedbackGiven, events.TopicSummarised, events.TopicRestored)
+    topics = list(map(example, kinds))
     writer.land(buffer_of([*sent, *topics]), now=NOW)
     records = [*archived_inputs(writer.con, TURNS.full_name(PREFIX))]
     found = [decode_input(each.value, each.key, NOW + timedelta(hours=1), IntakePolicy()) for each in records[:3]]
