@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
 from pydantic import SecretStr
@@ -18,7 +19,10 @@ from streams.archive.rows import Rows
 from streams.encryption.keyring import Keyring, Sealer, keyring_of
 from streams.encryption.records import HEADER, RecordSealer, opened, record_sealer_of
 from streams.encryption.wrapping import wrapper_of
+from streams.index.edge import EdgeStore
+from streams.index.sealed import sealed_store
 from streams.kafka.producer import Record
+from streams.ports import Point
 from streams.settings import EncryptionSettings, Settings
 from streams.state.changelog import keyed, opened_part, sealed_part
 from tests.support.command_line import printed, refused, turntide
@@ -237,6 +241,19 @@ def test_only_a_key_that_is_missing_is_lost(settings: Settings, tmp_path: Path, 
     with pytest.raises(ConfigurationError, match=r"no id of a key|is not lost"):
         held.erase("", lost=held.keys[0].id if said == "own" else said or " ")
     assert (tmp_path / "keys.json").read_bytes() == before
+
+
+async def test_a_store_that_is_only_read_lets_go_of_an_erased_key(settings: Settings, tmp_path: Path) -> None:
+    """Though nobody writes by it, and another process erased the key."""
+    store = sealed_store(EdgeStore(tmp_path / "vectors", embedder="matter"), sealing(settings).sealer)
+    point = Point("s_1", np.ones(2, dtype=np.float32), {"app_id": "shop", "content": WORD, "turn": 1})
+    await store.upsert("turns", [point])
+    before = await store.latest("turns", where={}, by="turn", limit=1)
+    Keyring(tmp_path / "keys.json", wrapper_of(settings.encryption)).erase("shop")
+    after = await store.latest("turns", where={}, by="turn", limit=1)
+    await store.close()
+
+    assert (before, after) == ([point.payload], [])
 
 
 def test_doctor_warns_of_a_keyring_that_is_backed_up_with_the_data(settings: Settings, tmp_path: Path) -> None:

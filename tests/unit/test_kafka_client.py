@@ -54,7 +54,7 @@ RECORD = Record(b"k", b"v")
 
 
 class Cluster:
-    """Doubles producers of a cluster: writes to `slow` wait, `bad` are refused."""
+    """Doubles producers of a cluster: writes to `slow` wait, `bad` are refused, `late` are after a while."""
 
     def __init__(self) -> None:
         self.made: list[Any] = []
@@ -89,9 +89,11 @@ class Fake:
         """As the topic says."""
         if topic == "bad":
             raise DeliveryFailed("too large")
-        if topic == "slow":
+        if topic in {"slow", "late"}:
             await self._well.wait()
             assert not self.stopped, "the producer was stopped while somebody wrote"
+        if topic == "late":
+            raise DeliveryFailed("too late")
         return []
 
 
@@ -122,3 +124,17 @@ async def test_a_refusal_lets_others_finish_and_the_next_gets_a_new_producer(clu
     )
     await log.close()
     assert [each.stopped for each in cluster.made] == [True, True]
+
+
+async def test_a_late_failure_leaves_the_new_producer_alone(cluster: Cluster) -> None:
+    """It was another one that failed."""
+    log = ProducerOnDemand(load_settings())
+    late = asyncio.create_task(log.write("late", b"k", [RECORD]))
+    await asyncio.sleep(0)
+    await log.close()
+    await log.write("good", b"k", [RECORD])
+    cluster.well.set()
+    with pytest.raises(DeliveryFailed, match="too late"):
+        await late
+
+    assert ([each.stopped for each in cluster.made], log.connected) == ([True, False], True)

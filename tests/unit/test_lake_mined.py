@@ -122,6 +122,15 @@ async def test_the_role_lands_on_while_it_waits(folder: Path, tmp_path_factory: 
     assert forgotten(3, 3) == proof[-1]
 
 
+def test_what_is_mined_anew_meanwhile_is_nobodys(folder: Path) -> None:
+    """A job that begins once its folder is forgotten, while another one is waited for, reads what is left."""
+    with _waiting(lambda job: _keep(folder / "drift/parts/2026-03-09") if job.name == "topics" else None):
+        found = forget_mined(folder)
+
+    assert forgotten(3, 3) == found
+    assert ["drift"] == [path.parents[2].name for path in folder.rglob("*.parquet")]
+
+
 def test_a_run_that_does_not_end_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the erasure stays pending and is tried again; nothing of that job is touched meanwhile."""
     monkeypatch.setattr(removal, "_TIMEOUT_S", 0)

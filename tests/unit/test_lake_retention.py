@@ -122,3 +122,11 @@ def test_rows_that_go_are_not_emptied_first(place: LakePaths) -> None:
 
     assert {"rows"} == {each.what for each in applied(place, policy)}
     assert ([], [(4,)]) == (applied(place, policy), asked(place, "SELECT count(*) FROM raw.retained"))
+
+
+def test_a_day_is_over_when_it_is_over_in_utc(place: LakePaths) -> None:
+    """What came at noon of the fourth is a day old on the sixth, not on the fifth."""
+    with reading(place) as con:
+        found = [due(con, RetentionPolicy(content_days=1), today=date(2026, 3, day)) for day in (5, 6)]
+
+    assert [0, 3] == [len(each) for each in found]

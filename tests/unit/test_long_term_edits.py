@@ -153,6 +153,14 @@ def test_cycles_of_dependence_are_refused() -> None:
     assert "done" == project.relate(third, one, "part_of")[0]
 
 
+def test_ends_must_be_there_and_two() -> None:
+    """Itself, and one that is gone."""
+    project, one, _, _ = three()
+
+    assert ("invalid", "a memory has no relationship to itself") == project.relate(one, one, "part_of")
+    assert ("not_found", "00000000-00000000 is not kept") == project.relate(one, "00000000-00000000", "part_of")
+
+
 def test_superseded_by_hand() -> None:
     """It closes an older memory of any subject, until the relationship or its source goes."""
     project, one, other, _ = three()

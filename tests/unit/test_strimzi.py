@@ -12,8 +12,9 @@ from jobs.operate.topics import app
 from jobs.shared.topic_drift import DriftKind, compare, refused, wanted_topics
 from models.entities import REGISTRY
 from models.events import topics
-from models.events.topics import Topic
+from models.events.topics import JUDGEMENTS, TURNS, Topic
 from streams.api.live import feed
+from streams.erase.purge import _loosened, _tight
 from streams.kafka.topics import BrokerTopic
 from streams.oracle.replay import FOLDED
 from streams.roles.enrich import EnrichRole
@@ -138,6 +139,12 @@ def standing(**changes: object) -> dict[str, BrokerTopic]:
     topics = {topic.name: topic for topic in WANTED}
     topics["p.turns.v1"] = msgspec.structs.replace(topics["p.turns.v1"], **changes)
     return topics
+
+
+def test_an_erasure_leaves_the_tables_file_length_behind() -> None:
+    """What it set itself goes, the table's own entry comes back."""
+    assert {"segment.ms": "3600000"} == _loosened(JUDGEMENTS, dict(_tight(JUDGEMENTS)))
+    assert {"retention.ms": "7"} == _loosened(TURNS, {**_tight(TURNS), "retention.ms": "7"})
 
 
 @pytest.mark.parametrize(

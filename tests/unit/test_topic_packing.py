@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 
 from models.events import Role
 from models.session.topics import packing
-from models.session.topics.packing import DICTIONARY, MessageEntry, Unpacked, json_bytes, pack, unpack
+from models.session.topics.packing import DICTIONARY, MessageEntry, Unpacked, check_of, json_bytes, pack, unpack
 
 HELLO = [MessageEntry(Role.USER, "Hello", 1234567890.0), MessageEntry(Role.ASSISTANT, "Hi!", 1234567891.0)]
 """The source's example."""
@@ -152,6 +152,15 @@ def test_messages_before_a_wrong_one_are_kept(second: str) -> None:
 
     assert [MessageEntry(Role.USER, "Hello", 1.0)] == found.messages
     assert "from number 1 on" in found.damage
+
+
+def test_checks_tell_messages_apart() -> None:
+    """A letter, the speaker or the time: each changes the check."""
+    (hello, _) = HELLO
+    said, at = hello.content, hello.timestamp
+    others = [(Role.USER, "Hellp", at), (Role.TOOL, said, at), (Role.USER, said, at + 1e-6)]
+
+    assert 4 == len({check_of(hello), *(check_of(MessageEntry(*other)) for other in others)})
 
 
 @pytest.mark.behaviour("topic-09")
