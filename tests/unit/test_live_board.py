@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.errors import AmbiguousApp
 from models.events import AlertStatus, Contribution, Mode, SessionName, Severity, SignalShare
 from models.events.erase import EraseRequested, EraseScope
 from models.policy import NotifyPolicy
@@ -152,6 +153,21 @@ def test_an_alert_that_was_erased_is_no_more(first: str) -> None:
     assert (board.alert("x"), board.alerts(S)) == (None, [])
     assert (row is None) == (first == "session")
     assert row is None or row.alert is None
+
+
+def test_which_session_is_meant_where_no_app_is_named() -> None:
+    """The only one that may be read, or the default app's; of several others none."""
+    board = LiveBoard()
+    for app, sessions in {"a": "13", "b": "123", "c": "4", "default": "3"}.items():
+        for session in sessions:
+            board.take_profile(profile(session, app=app), 1)
+
+    assert board.named("1", lambda app: app == "a") == SessionName("a", "1")
+    assert board.named("2", everything) == SessionName("b", "2")
+    assert board.named("3", everything) == SessionName("default", "3")
+    assert board.named("4", lambda app: app == "a") is None
+    with pytest.raises(AmbiguousApp, match="name the app_id"):
+        board.named("1", everything)
 
 
 class Reader:
