@@ -94,6 +94,10 @@ class TurnScorer(Protocol):
         """Kinds of harm of each turn, in per cent in the order of `Harm`; empty where the scorer tells none."""
         return [()] * len(turns)
 
+    def readings(self, turns: Sequence[AnyTurn]) -> Sequence[float | None]:
+        """What a second reader thinks of each turn, as log-odds; None where the scorer has none."""
+        return [None] * len(turns)
+
 
 class Judge(Protocol):
     """A slower model that reads the last turns of a session with an alert. Nothing waits for it."""

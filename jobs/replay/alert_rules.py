@@ -9,8 +9,7 @@ from models.errors import ConfigurationError
 from models.events import AlertChanged
 from models.policy.digest import policy_digest
 from models.risk.scorer import RuleScorer
-from models.risk.turn_model import read_model
-from streams.inference.trained_scorer import model_at, trained_scorer
+from streams.inference.trained_scorer import kept_scorer, model_at, trained_scorer
 from streams.oracle.replay import USERS, FoldRules, SessionReplay, UsersReplay
 from streams.ports import Embedder, TurnScorer
 from streams.settings import ScorerSettings, Settings
@@ -178,10 +177,10 @@ def scorer_named(settings: Settings, name: str, embedder: Embedder) -> TurnScore
     """
     if name == RuleScorer.name:
         return RuleScorer()
-    model = read_model(versions.kept_scorer_file(settings, name), f"the kept scorer {name}")
-    if model.name != name:
+    scorer = kept_scorer(versions.kept_scorer_file(settings, name), f"the kept scorer {name}", embedder)
+    if scorer.name != name:
         raise ConfigurationError(
-            f"{versions.scorer_path(settings, name)} holds other content under this name: the scorer {model.name}. "
+            f"{versions.scorer_path(settings, name)} holds other content under this name: the scorer {scorer.name}. "
             "Restore it from another worker or a backup"
         )
-    return trained_scorer(model, embedder)
+    return scorer

@@ -234,16 +234,22 @@ def turns_of_dialogue(
 
 
 def folded(
-    dialogue: LabelledDialogue, risks: Sequence[float], vectors: Vectors, policy: Policy
+    dialogue: LabelledDialogue,
+    risks: Sequence[float],
+    vectors: Vectors,
+    policy: Policy,
+    readings: Sequence[float | None] | None = None,
 ) -> Iterator[tuple[Turn, SessionState, list[OutputEvent]]]:
     """Fold a dialogue turn by turn: each turn, the session after it, and what it emitted."""
     state: SessionState | None = None
     user_turn = 0
+    readings = readings or [None] * len(risks)
     for offset, turn in enumerate(turns_of_dialogue(dialogue)):
-        risk, vector = None, None
+        risk, vector, reading = None, None, None
         if turn.role is Role.USER:
             risk, vector = risks[user_turn], vectors[user_turn] if turn.content else None
+            reading = readings[user_turn]
             user_turn += 1
-        item = SessionInput(turn, Position("turns", 0, offset), turn.timestamp, risk, vector)
+        item = SessionInput(turn, Position("turns", 0, offset), turn.timestamp, risk, vector, reading=reading)
         state, outputs = fold(state, item, policy)
         yield turn, state, outputs

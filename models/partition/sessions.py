@@ -59,6 +59,7 @@ class DecodedArrival(Struct, frozen=True, gc=False):
     vector: NDArray[np.float32] | None = None
     language: str = ""
     harms: tuple[int, ...] = ()
+    reading: float | None = None
 
 
 class _Clock(Struct, array_like=True):
@@ -153,7 +154,7 @@ class PartitionFold(LogFold[DecodedArrival]):
             return True
         known = self._state(meant)
         first = self._first_turns.of(meant) if known is None or known.deadline is None else 0
-        added = (arrival.risk, arrival.vector, first, arrival.language, arrival.harms)
+        added = (arrival.risk, arrival.vector, first, arrival.language, arrival.harms, arrival.reading)
         item = SessionInput(event, arrival.position, self.watermark, *added)
         state, fired = self._apply(meant, known, item)
         if isinstance(event, events.AnyTurn):

@@ -3,9 +3,10 @@
 ```
 text      = base + Σ weight · value                    a logistic regression over the sequence signals; those of the
                                                        course are cut to `alone_bound` where no turn around is risky
-upstream  = log(exp(text) + s / (1 - s)) - text        the odds of the source formulas' score s are added: never below s
+upstream  = log(exp(t) + s / (1 - s)) - t              t = text + reader; the odds of the source formulas' score s
+reader    = weight · value                             raises only; none where no second reader is configured
 judge     = clip(judge_weight · logit(p), ±judge_bound)
-log-odds  = text + upstream + judge                    probability = 1 / (1 + exp(-log-odds))
+log-odds  = text + reader + upstream + judge           probability = 1 / (1 + exp(-log-odds))
 ```
 
 Each term is rounded to a whole ten-thousandth of log-odds (upstream: up), so that sums are exact in any order.
@@ -20,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from models.policy.escalation import CombinationModel, EscalationPolicy
+from models.risk.reading import READER
 from models.risk.sequence import OF_COURSE, sigmoid
 
 UNITS = 10_000
@@ -40,12 +42,14 @@ class Grounds(Struct, frozen=True, gc=False):
         upstream: The source formulas' score where producers sent risks along, else None.
         judge: A slower judge's probability, None without one.
         risky: Whether a turn around is risky by itself.
+        reader: Value of a second reader's signal, 0-1; None without one.
     """
 
     values: Mapping[str, float]
     upstream: float | None = None
     judge: float | None = None
     risky: bool = True
+    reader: float | None = None
 
     def without(self, signal: str) -> Grounds:
         """The same had the signal not been there."""
@@ -53,12 +57,16 @@ class Grounds(Struct, frozen=True, gc=False):
             return replace(self, upstream=None)
         if signal == JUDGE:
             return replace(self, judge=None)
+        if signal == READER:
+            return replace(self, reader=None)
         return replace(self, values={name: value for name, value in self.values.items() if name != signal})
 
     def value(self, signal: str) -> float:
         """A signal's value, 0-1; 0 for one that is not there."""
         if signal == UPSTREAM:
             return self.upstream or 0.0
+        if signal == READER:
+            return self.reader or 0.0
         return self.judge or 0.0 if signal == JUDGE else self.values.get(signal, 0.0)
 
 
@@ -96,6 +104,8 @@ def judge(grounds: Grounds, model: CombinationModel, policy: EscalationPolicy) -
     parts = {name: round(weights.get(name, 0) * value) for name, value in grounds.values.items()}
     if not grounds.risky:
         parts |= _bounded(parts, model.base, policy.alone_bound)
+    if grounds.reader is not None:
+        parts[READER] = max(0, round(weights.get(READER, 0) * grounds.reader))
     if grounds.upstream is not None:
         parts[UPSTREAM] = _upstream_units(model.base + sum(parts.values()), grounds.upstream)
     if grounds.judge is not None:

@@ -13,6 +13,7 @@ and take its place, and what they are now is always one observation away.
 | refusal by the assistant | known to the next user turn |
 | no risky turn among the last `around_turns` | signals of the course count up to `alone_bound` |
 | weights or rules other than the last turn was judged by | what came before is weighed anew, as one sum |
+| a second reader's reading of it | observed with it, where one is configured |
 | a slower judge's answer | stands as long as the alert that it is about |
 """
 
@@ -28,6 +29,7 @@ from models.events import Contribution, Escalation, TurnShare
 from models.policy.escalation import CombinationModel, EscalationPolicy
 from models.policy.stream import ZERO
 from models.risk.combination import JUDGE, UNITS, UPSTREAM, Grounds, Judgement, judge, probability_of
+from models.risk.reading import READER, Readings
 from models.risk.sequence import Observation, SequenceSignals
 from models.state.parts import Parts
 from models.text.features import Features
@@ -123,6 +125,8 @@ class KeptJudgement(Struct, array_like=True):
     """Weighed turns since a risky one, itself included; 0: none is around. Unknown of what an earlier release kept."""
     before: bytes = b""
     """The signals before `message`, encoded; empty: as they begin."""
+    readings: Readings | None = None
+    """A second reader's, `message` included; None, and not written, where it read nothing."""
 
 
 _decode = msgspec.msgpack.Decoder(KeptJudgement).decode
@@ -155,7 +159,8 @@ class Escalating:
     def flush(self) -> None:
         """Write the part if anything changed."""
         if self._changed:
-            self._parts.put(PART, _encode(self.kept))
+            whole = structs.astuple(self.kept)
+            self._parts.put(PART, _encode(whole if self.kept.readings else whole[:-1]))
             self._changed = False
 
     @property
@@ -203,8 +208,9 @@ class Escalating:
         kept = self.kept
         features = bits_of(seen.features)
         message = Piece(seen.turn, seen.risk, features, seen.marks, seen.nearness, seen.refused, at, counted)
-        share = 0
+        share, continues = 0, False
         if kept.message is not None and message.continues(kept.message, self._policy.merge_within):
+            continues = True
             message = message.joined_to(kept.message)
             self._signals = _signals_from(kept.before)
             _, share = kept.shares.pop()
@@ -212,6 +218,9 @@ class Escalating:
             kept.before = _encode(self._present_signals())
             kept.risky_ago = kept.risky_ago + 1 if 0 < kept.risky_ago < self._policy.around_turns else 0
         self._present_signals().observe(message.observation())
+        if seen.reading is not None:
+            kept.readings = kept.readings or Readings()
+            kept.readings.observe(seen.reading, continues=continues)
         kept.shares.append((seen.turn, share))
         kept.risky_ago = 1 if risky else kept.risky_ago
         kept.message, kept.begun, kept.refused, self._changed = message, True, False, True
@@ -266,6 +275,7 @@ class Escalating:
         phrases[UPSTREAM] = (
             f"with the risks that producers sent along, the seed's score is {grounds.value(UPSTREAM):.2f}"
         )
+        phrases[READER] = f"a second reader finds harmful intent in the user's turns at {grounds.value(READER):.2f}"
         phrases[JUDGE] = f"a judge who read the last turns says {grounds.value(JUDGE):.2f}"
         contributions = []
         for name in sorted(filter(whole.parts.__getitem__, whole.parts), key=lambda name: -abs(whole.parts[name])):
@@ -292,7 +302,13 @@ class Escalating:
 
     def _grounds(self) -> Grounds:
         kept = self.kept
-        return Grounds(self._present_signals().values(), kept.upstream, kept.judge, risky=kept.risky_ago > 0)
+        return Grounds(
+            self._present_signals().values(),
+            kept.upstream,
+            kept.judge,
+            risky=kept.risky_ago > 0,
+            reader=None if kept.readings is None else kept.readings.value,
+        )
 
     def _present_signals(self) -> SequenceSignals:
         if self._signals is None:

@@ -28,6 +28,7 @@ class Observation(Struct, frozen=True, gc=False):
         marks: What the vectors say of it: bits of `models.state.vectors.TurnMark`.
         nearness: Cosine to the user turn before it, None for the first or without vectors.
         refused: Whether the assistant refused since the user turn before it.
+        reading: What a second reader thinks of it (`models.risk.reading`), None without one.
     """
 
     turn: int
@@ -36,6 +37,7 @@ class Observation(Struct, frozen=True, gc=False):
     marks: int = 0
     nearness: float | None = None
     refused: bool = False
+    reading: float | None = None
 
 
 LOG_ODDS_BOUND = 6.0

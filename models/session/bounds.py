@@ -74,7 +74,8 @@ class Footprint:
         # The judgement is one part, written whole.
         self._judgement = 0
         if policy.judging_model is not None:
-            self._judgement = len(SIGNAL_NAMES) * _SIGNAL + 2 * _MESSAGE + policy.escalation.kept_turns * _SHARE
+            signals = len({*SIGNAL_NAMES, *policy.judging_model.weights})
+            self._judgement = signals * _SIGNAL + 2 * _MESSAGE + policy.escalation.kept_turns * _SHARE
 
     def touch(self, key: str, head_bytes: int = 0) -> int:
         """A session is changed for the first time in this write: its head, so large when it was read, goes along."""

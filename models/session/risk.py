@@ -196,7 +196,8 @@ class RiskStep:
         if not reads or self._topic_is_allowed(turn.app_id, seen):
             escalating.pass_over()
             return
-        observation = Observation(turn.turn, risk, seen.features, seen.marks, seen.nearness, escalating.kept.refused)
+        refused, reading = escalating.kept.refused, self.item.reading
+        observation = Observation(turn.turn, risk, seen.features, seen.marks, seen.nearness, refused, reading)
         risky = max(risk, _bounded(turn.risk) or 0.0) >= self.policy.risk.risky_turn
         escalating.observe(observation, self.timestamp, self.head.turn_count, risky=risky)
 

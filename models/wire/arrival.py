@@ -44,6 +44,7 @@ class SessionInput(Struct, frozen=True, gc=False):
         first_turn: Lowest number to give, where the session is not known.
         language: Of a turn that is scored, ISO 639-1; empty where too little is said (`models.text.language`).
         harms: Kinds of harm of a turn whose risk stands out, in per cent (`models.risk.harm`); empty for all others.
+        reading: What a second reader thinks of a user's turn (`models.risk.reading`); None where none is configured.
     """
 
     event: SessionEvent
@@ -54,6 +55,7 @@ class SessionInput(Struct, frozen=True, gc=False):
     first_turn: int = 0
     language: str = ""
     harms: tuple[int, ...] = ()
+    reading: float | None = None
 
 
 class Command(Struct, frozen=True, gc=False):

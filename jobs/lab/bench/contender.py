@@ -134,7 +134,7 @@ class EventFold:
         state = SessionState.load(parts) if parts else None
         if state is not None and not self.name.endswith("_guarded"):
             state.head.offset = -1
-        added = (arrival.risk, arrival.vector, 0, arrival.language, arrival.harms)
+        added = (arrival.risk, arrival.vector, 0, arrival.language, arrival.harms, arrival.reading)
         item = SessionInput(event, position, watermark, *added)
         state, outputs = fold(state, item, self._policy)
         changed = state.changed_parts()

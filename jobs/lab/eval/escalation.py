@@ -23,15 +23,16 @@ from models.risk.combination import Grounds, judge
 from models.risk.sequence import Observation, SequenceSignals
 from models.risk.turn_model import TurnModel
 from models.text.features import features_of
+from streams.inference.e5_reader import E5Reader
 from streams.inference.trained_scorer import TrainedScorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
 from streams.settings import load_settings
-from streams.wiring import policy_of
+from streams.wiring import policy_of, reader_of
 
 _BATCH_TURNS = 512
 _TIMED_BATCHES = 16
-"""A turn's cost is measured in so many batches of so many."""
+"""A turn's cost is measured in so many batches of so many; with a second reader, which is slow, in one."""
 _TIMED_ROUNDS = 3
 
 
@@ -48,11 +49,11 @@ class DialogueJudge(NamedTuple):
     policy: Policy
 
 
-def judging_by(model: TurnModel, policy: Policy, embedder: Embedder) -> DialogueJudge:
-    """The policy with a model in it."""
-    escalation = structs.replace(policy.escalation, model=model.combination)
-    policy = judging_policy(structs.replace(policy, escalation=escalation))
-    return DialogueJudge(TrainedScorer(model, embedder), policy)
+def judging_by(model: TurnModel, policy: Policy, embedder: Embedder, reader: E5Reader | None = None) -> DialogueJudge:
+    """The policy with a model in it, and a second reader beside it."""
+    scorer = TrainedScorer(model, embedder, reader)
+    escalation = structs.replace(policy.escalation, model=scorer.combination)
+    return DialogueJudge(scorer, judging_policy(structs.replace(policy, escalation=escalation)))
 
 
 def judge_dialogue(dialogue: LabelledDialogue, judging: DialogueJudge, embedder: Embedder) -> ScoredSession:
@@ -61,7 +62,8 @@ def judge_dialogue(dialogue: LabelledDialogue, judging: DialogueJudge, embedder:
     vectors = embedder.embed(said)
     risks = judging.scorer.risks(said, vectors)
     highest, alerted_after = 0.0, None
-    for seen, (turn, state, outputs) in enumerate(folded(dialogue, risks, vectors, judging.policy), start=1):
+    folding = folded(dialogue, risks, vectors, judging.policy, judging.scorer.read(said))
+    for seen, (turn, state, outputs) in enumerate(folding, start=1):
         judged = state.judged(judging.policy)
         if turn.role is Role.USER and judged is not None:
             highest = max(highest, judged.probability)
@@ -92,18 +94,26 @@ def by_family(
 
 
 def judge_left_out(
-    dialogues: Sequence[LabelledDialogue], trainer: Trainer, policy: Policy, progress: Progress
+    dialogues: Sequence[LabelledDialogue],
+    trainer: Trainer,
+    policy: Policy,
+    progress: Progress,
+    reader: E5Reader | None = None,
 ) -> list[ScoredSession]:
     """Each dialogue as `judged_without` has it, without its own family; family after family."""
     groups = by_family(dialogues, progress)
-    return [each for name, group in groups for each in judged_without([name], group, trainer, policy)]
+    return [each for name, group in groups for each in judged_without([name], group, trainer, policy, reader)]
 
 
 def judged_without(
-    without: Collection[str], dialogues: Sequence[LabelledDialogue], trainer: Trainer, policy: Policy
+    without: Collection[str],
+    dialogues: Sequence[LabelledDialogue],
+    trainer: Trainer,
+    policy: Policy,
+    reader: E5Reader | None = None,
 ) -> list[ScoredSession]:
     """Dialogues by a model trained without these families, and by a bag of words that learnt from the same."""
-    judging = judging_by(trainer.model_without(without), policy, trainer.embedder)
+    judging = judging_by(trainer.model_without(without), policy, trainer.embedder, reader)
     words = bag_of_words([each for each in trainer.dialogues if each.family not in without], dialogues)
     return [
         structs.replace(judge_dialogue(each, judging, trainer.embedder), bag_of_words=of_words)
@@ -130,16 +140,18 @@ def us_per_turn(dialogues: Sequence[LabelledDialogue], judging: DialogueJudge, e
 
     The best of three rounds: the others are what the machine did besides.
     """
-    texts = [text for dialogue in dialogues for text in dialogue.said_by_user][: _TIMED_BATCHES * _BATCH_TURNS]
+    batches = _TIMED_BATCHES if judging.scorer.read([""])[0] is None else 1
+    texts = [text for dialogue in dialogues for text in dialogue.said_by_user][: batches * _BATCH_TURNS]
     spent_s = []
     for _ in range(_TIMED_ROUNDS):
         began_s = time.perf_counter()
         for first in range(0, len(texts), _BATCH_TURNS):
             batch, signals = texts[first : first + _BATCH_TURNS], SequenceSignals()
             risks = judging.scorer.risks(batch, embedder.embed(batch))
+            judging.scorer.read(batch)
             for n, (text, risk) in enumerate(zip(batch, risks, strict=True)):
                 signals.observe(Observation(n, risk, features_of(text)))
-                judge(Grounds(signals.values()), judging.scorer.model.combination, judging.policy.escalation)
+                judge(Grounds(signals.values()), judging.scorer.combination, judging.policy.escalation)
         spent_s.append(time.perf_counter() - began_s)
     return round(min(spent_s) / len(texts) * 1e6, 1)
 
@@ -184,7 +196,8 @@ def measure(
 ) -> dict[str, Any]:
     """The configured scorer on these dialogues, as a report of figures; `leave_out` as in `sides_of`.
 
-    Models trained here learn from the pool besides.
+    Models trained here learn from the pool besides. Where a second reader is configured (`scorer.reader`), it stands
+    beside all of them: it has learnt of no family.
 
     Raises:
         ConfigurationError: No trained scorer is configured, or nothing is left to learn from.
@@ -200,11 +213,12 @@ def measure(
     left_out, as_it_is = sides_of(dialogues, leave_out, {source.name for source in model.file.card.sources})
     if leave_out == "family":
         require_two(left_out, instead="Add others, or measure the configured scorer by --leave-out nothing.")
-    judging, judged = judging_by(model, policy, embedder), list[ScoredSession]()
+    reader = reader_of(settings)
+    judging, judged = judging_by(model, policy, embedder, reader), list[ScoredSession]()
     if left_out:
         trainer = trainer_with_own([*left_out, *pool], embedder)
         with progress_bar("left out") as progress:
-            judged += judge_left_out(left_out, trainer, judging.policy, progress)
+            judged += judge_left_out(left_out, trainer, judging.policy, progress, reader)
     if as_it_is:
         with progress_bar("dialogues") as progress:
             for done, dialogue in enumerate(as_it_is, 1):
@@ -212,7 +226,7 @@ def measure(
                 progress(done, len(as_it_is))
     measured = summary(judged)
     return {
-        "scorer": model.name,
+        "scorer": judging.scorer.name,
         "policy_version": policy.version,
         "threshold": policy.modes.elevated.enter,
         "leave_out": leave_out,
