@@ -14,7 +14,7 @@ import numpy as np
 
 from models.errors import ConfigurationError
 from models.risk.reader_file import INSTEAD, ReaderFile, name_of, read_reader
-from streams.inference.onnx_embedder import HEAD_CHARS, OnnxEmbedder, e5_files
+from streams.inference.onnx_embedder import HEAD_CHARS, E5Embedder, OnnxEmbedder, e5_files
 from streams.ports import Vectors
 
 SHIPPED = Path(__file__).parent / "e5.reader"
@@ -24,13 +24,16 @@ _LARGEST = 64
 _DECIMALS = 2
 
 
-class _FineTuned(OnnxEmbedder):
-    name = "e5"
+class _FineTuned(E5Embedder):
     head_tokens = 128  # as many as it was trained on
+
+    def __init__(self, file: ReaderFile) -> None:
+        model, tokenizer = e5_files()
+        OnnxEmbedder.__init__(self, changed(model, file), tokenizer)
 
     def mean(self, text: str) -> Vectors:
         """Mean of the last layer, `(384,)`, as it is."""
-        mean: Vectors = self._hidden("passage: " + text).mean(axis=0)
+        mean: Vectors = self._hidden(self.before_text + text).mean(axis=0)
         return mean
 
 
@@ -54,8 +57,7 @@ class E5Reader:
         self.data = data
         self.file = read_reader(self.data)
         self.name = name_of(self.file, self.data)
-        model, tokenizer = e5_files()
-        self._encoder = _FineTuned(changed(model, self.file), tokenizer)
+        self._encoder = _FineTuned(self.file)
         self._head = np.frombuffer(self.file.head, np.float32)
 
     def readings(self, texts: Sequence[str]) -> list[float]:

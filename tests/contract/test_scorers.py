@@ -1,12 +1,17 @@
 """What every scorer of turns must keep to, on each implementation."""
 
 from base64 import b64encode
+from importlib.util import find_spec
 
 import pytest
 
+from models.errors import ConfigurationError
 from models.events import Role
+from models.risk.reader_file import read_reader
 from models.risk.scorer import RuleScorer, score_text
-from streams.inference.trained_scorer import TrainedScorer, model_at
+from streams.inference.e5_reader import SHIPPED, E5Reader, changed
+from streams.inference.onnx_embedder import is_fetched
+from streams.inference.trained_scorer import TrainedScorer, kept_scorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import TurnScorer
 from tests.support.session_driver import said
@@ -15,7 +20,10 @@ from tests.support.session_driver import said
 pytestmark = pytest.mark.filterwarnings("ignore:A test tried to use socket.socket")
 
 EMBEDDER = WordLlamaEmbedder()
+READER = E5Reader(SHIPPED.read_bytes()) if find_spec("onnxruntime") and is_fetched() else None
 SCORERS: list[TurnScorer] = [RuleScorer(), TrainedScorer(model_at(None), EMBEDDER)]
+if READER:
+    SCORERS.append(TrainedScorer(model_at(None), EMBEDDER, READER))
 each_scorer = pytest.mark.parametrize("scorer", SCORERS, ids=lambda scorer: scorer.name)
 TEXTS = (
     "How do I bake bread?",
@@ -89,8 +97,39 @@ def test_only_the_content_counts(scorer: TurnScorer) -> None:
     assert set(scorer.score(others)) == {scorer.score([TURNS[2]])[0]}
 
 
+@each_scorer
+@pytest.mark.parametrize("size", [1, 5])
+def test_readings_do_not_depend_on_neighbours(scorer: TurnScorer, size: int) -> None:
+    """One for each turn, or none at all; bit for bit however turns are cut into batches, and in any order."""
+    batches = [TURNS[first : first + size] for first in range(0, len(TURNS), size)]
+    readings = list(scorer.readings(TURNS))
+
+    assert [each for batch in batches for each in scorer.readings(batch)] == readings
+    assert list(scorer.readings(TURNS[::-1])) == readings[::-1]
+    assert len({each is None for each in readings}) == 1
+
+
+@pytest.mark.skipif(READER is None, reason="extra `e5` is not installed, or its model not fetched")
+def test_a_second_reader_is_kept_with_its_scorer() -> None:
+    """What alerts are reproduced with has the same name and readings; it tells what is asked, whatever hides it."""
+    scorer = SCORERS[-1]
+    assert isinstance(scorer, TrainedScorer)
+    kept = kept_scorer(scorer.file, "kept", EMBEDDER)
+    readings = kept.readings(TURNS)
+
+    assert (kept.name, readings) == (scorer.name, scorer.readings(TURNS))
+    assert readings[2] == readings[5] > readings[0]  # type: ignore[operator]
+    assert kept_scorer(SCORERS[1].file, "kept", EMBEDDER).name == SCORERS[1].name  # type: ignore[attr-defined]
+
+
+def test_a_reader_belongs_to_one_model() -> None:
+    """Changes to another file of e5 would be nonsense that nobody notices."""
+    with pytest.raises(ConfigurationError, match="belongs to another file of e5"):
+        changed(b"another", read_reader(SHIPPED.read_bytes()))
+
+
 def test_names_tell_scorers_apart() -> None:
     """Alerts and replays know a scorer by its name; the vectors that one reads are those of an embedder."""
     assert [SCORERS[0].name, len({scorer.name for scorer in SCORERS})] == ["rules", len(SCORERS)]
     assert list(SCORERS[0].score(TURNS)) == [score_text(text) for text in TEXTS]
-    assert [scorer.reads for scorer in SCORERS] == ["", EMBEDDER.name]
+    assert [scorer.reads for scorer in SCORERS[:2]] == ["", EMBEDDER.name]

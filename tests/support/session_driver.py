@@ -25,12 +25,20 @@ class Session(EntityDriver):
         self.state: SessionState | None = None
         self.watermark = NOON
 
-    def put(self, event: SessionEvent, *, risk: float | None = None, vector: Sequence[float] | None = None) -> None:
+    def put(
+        self,
+        event: SessionEvent,
+        *,
+        risk: float | None = None,
+        vector: Sequence[float] | None = None,
+        reading: float | None = None,
+    ) -> None:
         """Fold one event and collect its outputs."""
         time = event.deadline if isinstance(event, SessionTimedOut) else event.timestamp
         self.watermark = max(self.watermark, time)
         array = None if vector is None else np.array(vector, dtype=np.float32)
-        item = SessionInput(event, events.Position("turns", 3, self.offset), self.watermark, risk, array)
+        position = events.Position("turns", 3, self.offset)
+        item = SessionInput(event, position, self.watermark, risk, array, reading=reading)
         self.offset += 1
         self.state, outputs = fold(self.state, item, self.policy)
         self.outputs += outputs

@@ -1,84 +1,158 @@
-"""The second reader of statements: what it is asked, what its answers come to, and what it makes of its weights."""
+"""A second reader's signal in a session's judgement: it raises, it is explained, and without it nothing changes."""
 
-from typing import Any
+import math
+from datetime import timedelta
+from itertools import pairwise
 
-import numpy as np
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
 
-from models.events import MemoryType, ReadStatement, StatementsRead, StatementsRequested
-from models.risk.turn_model import WORD_BITS
-from streams.inference.statement_reader import TYPES, ReaderWeights, StatementReader, word_vector
-from tests.support.project_driver import Project, causes
+from models.errors import ConfigurationError
+from models.risk.combination import Grounds, judge
+from models.risk.escalation import PART, KeptJudgement
+from models.risk.reader_file import FORMAT, ReaderFile, name_of, read_reader, write_reader
+from models.risk.reading import BOUND, READER, Readings
+from models.risk.turn_model import TurnModel
+from streams.inference.trained_scorer import TrainedScorer, combined, model_at
+from streams.inference.wordllama import WordLlamaEmbedder
+from tests.support.escalation_driver import MODEL, judged_by, judgement, units
+from tests.support.session_driver import NOON, Session, said
 
-ASKING = {"ask": True}
-SILENT = "Calling it: two nodes."
-
-
-def answered(project: Project, *, confidence: float = 0.8, session: str = "s0") -> StatementsRead:
-    """The reader's answer for the first message."""
-    said = ReadStatement(content=SILENT, memory_type=MemoryType.DECISION, confidence=confidence)
-    asked = project.of(StatementsRequested)[0].source.offset
-    of: dict[str, Any] = {**project.ids, "session_id": session, "asked_offset": asked}
-    return StatementsRead(timestamp=project.now, turn=0, statements=[said], **of)
-
-
-def test_it_is_asked_for_sentences_in_which_rules_find_nothing() -> None:
-    """Not for what they find, questions, secrets, or what an assistant says; without the policy for nothing."""
-    asking, silent = Project(long_term=ASKING), Project()
-    for project in (asking, silent):
-        project.say(f"We chose Vue. {SILENT} Is it fast? My password is hunter2 forever.")
-        project.say("Calling it: three nodes.")
-
-    assert [[SILENT]] == [each.sentences for each in asking.of(StatementsRequested)]
-    assert [] == silent.of(StatementsRequested)
+READING = structs.replace(MODEL, name="made-up and read", weights={**MODEL.weights, READER: 16_740})
+POLICY = judged_by(READING)
+FILE = ReaderFile(version="r-1", model=b"m", changes=[], head=b"", offset=0.5, weight=16_740)
 
 
-def test_its_answer_becomes_a_memory_of_the_turn_once() -> None:
-    """An answer that comes again, as after a crash, changes nothing."""
-    project = Project(long_term=ASKING)
-    project.say(SILENT)
-    answer = answered(project)
-    project.put(answer)
-    again = project.put(answer)
-    memory = project.memory("Calling it: two nodes")
-
-    assert (MemoryType.DECISION, 0.8, 1) == (memory.type, memory.confidence, memory.mentions)
-    assert [("s0", 0, "user", "rules")] == [(s.conversation_id, s.turn, s.role, s.by) for s in memory.sources]
-    assert [] == causes(again)
-    assert [memory.id] == next(iter(project.items("conversation").values())).active_facts
+def after(*readings: float) -> Readings:
+    """What is kept after messages with these readings."""
+    kept = Readings()
+    for each in readings:
+        kept.observe(each, continues=False)
+    return kept
 
 
-def test_what_it_is_less_sure_of_waits_and_does_not_grow_by_itself() -> None:
-    """Twice the same answer is not said twice."""
-    project = Project(long_term=ASKING)
-    project.say(SILENT)
-    answer = answered(project, confidence=0.55)
-    for _ in range(2):
-        project.put(answer)
-
-    assert [0.55] == [each.confidence for each in project.items("pending").values()]
-    assert {} == project.items("memory")
+def read(*readings: float | None, seconds: float = 60) -> Session:
+    """A session whose user turns have these readings and one risk."""
+    session = Session(POLICY)
+    for turn, reading in enumerate(readings):
+        session.put(said(turn, timestamp=NOON + turn * timedelta(seconds=seconds)), risk=0.3, reading=reading)
+    return session
 
 
-def test_a_word_that_speaks_for_a_type_decides_where_vectors_say_nothing() -> None:
-    """By its weight; a sentence without it is left alone, and no sentence is no error."""
-    words = np.zeros((len(TYPES), 2**WORD_BITS), np.int8)
-    (place, *_), (sign, *_) = word_vector("nodes")
-    words[TYPES.index(MemoryType.GOAL), place] = int(100 * np.sign(sign))
-    nothing = np.array([2.0, *[0.0] * 7], np.float32)
-    weights = ReaderWeights(np.zeros((len(TYPES), 384), np.int8), words, nothing, np.ones(2, np.float32))
-    reader = StatementReader(lambda texts: np.zeros((len(texts), 384), np.float32), weights)
-
-    assert [("Two nodes", MemoryType.GOAL)] == [
-        (each.content, each.memory_type) for each in reader.read(["Two nodes", "Two apples", "", "!"])
-    ]
-    assert [] == reader.read([])
+def stored(session: Session) -> KeptJudgement:
+    """The part as it is in the state."""
+    session.store()
+    return msgspec.msgpack.decode(session.stored[PART], type=KeptJudgement)
 
 
-@pytest.mark.parametrize("sentence", ["", "?", "one", "\ud800 and more"])
-def test_any_sentence_has_a_vector_of_words(sentence: str) -> None:
-    """Of unit length, or zero."""
-    places, values = word_vector(sentence)
+@given(st.lists(st.floats(width=32), max_size=30))
+def test_the_value_is_bounded_and_never_falls(readings: list[float]) -> None:
+    """Whatever a reader says, also what is no number; and the same again."""
+    values = [after(*readings[:n]).value for n in range(len(readings) + 1)]
 
-    assert len(places) == len(values)
-    assert np.linalg.norm(values) == pytest.approx(float(len(places) > 0))
+    assert values[0] == 0.0
+    assert all(0.0 <= value <= 1.0 for value in values)
+    assert all(before <= then for before, then in pairwise(values))
+    assert values[-1] == after(*readings).value
+
+
+def test_the_value_is_the_highest_running_mean() -> None:
+    """Two turns of -1 stand before: one turn says little, calm ones say nothing, and later calm takes nothing back."""
+    assert [after(-1.1).value, after(-4.0, -4.0).value] == [0.0, 0.0]
+    assert after(4.0).value == pytest.approx((2 / 3 + 1.03) / 3.46)
+    assert after(4.0, -8.0, -8.0).value == after(4.0).value < after(4.0, 4.0).value
+
+
+def test_pieces_of_a_message_are_read_as_the_worst_of_them() -> None:
+    """As their risk is; and a session that is stored between them goes on alike."""
+    pieces = read(3.0, 1.0, 2.0, seconds=1)
+
+    assert stored(pieces).readings == after(3.0)
+    assert stored(read(3.0, 1.0)).readings == after(3.0, 1.0)
+
+
+@given(st.floats(0, 1), st.booleans(), st.one_of(st.none(), st.floats(0, 1)))
+def test_it_raises_only(value: float, risky: bool, sent: float | None) -> None:
+    """Beside any other grounds, also beyond the bound of the course; a weight below 0 counts nothing."""
+    plain = Grounds({"level": 0.4, "refusals": 0.9}, sent, risky=risky)
+    with_it = structs.replace(plain, reader=value)
+    negative = structs.replace(READING, weights={**MODEL.weights, READER: -9_000})
+
+    assert judge(with_it, READING, POLICY.escalation).log_odds >= judge(plain, READING, POLICY.escalation).log_odds
+    assert judge(with_it, negative, POLICY.escalation).log_odds == judge(plain, negative, POLICY.escalation).log_odds
+
+
+def test_an_alert_explains_it() -> None:
+    """By one phrase and what would be without it; contributions and shares of turns add up exactly."""
+    told = judgement(read(3.0, 4.0, 5.0))
+    (mine,) = [each for each in told.contributions if each.signal == READER]
+
+    assert mine.why == f"a second reader finds harmful intent in the user's turns at {mine.value:.2f}"
+    assert (mine.log_odds > 0, mine.probability_without < told.probability) == (True, True)
+    base = units(told.base_log_odds)
+    assert base + sum(units(each.log_odds) for each in told.contributions) == units(told.log_odds)
+    assert base + units(told.earlier_log_odds) + sum(units(each.log_odds) for each in told.turns) == units(
+        told.log_odds
+    )
+
+
+def test_without_readings_nothing_changes() -> None:
+    """No byte of the stored state; one of an earlier release loads, and reads on from there."""
+    session = read(None, None)
+    session.store()
+    fields = msgspec.msgpack.decode(session.stored[PART])
+
+    assert len(fields) == len(KeptJudgement.__struct_fields__) - 1
+    assert all(each.signal != READER for each in judgement(session).contributions)
+    session.state = session.load()
+    session.put(said(2, timestamp=NOON + timedelta(minutes=3)), risk=0.3, reading=4.0)
+    assert stored(session).readings == after(4.0)
+
+
+def test_a_reader_that_is_switched_off_counts_no_more() -> None:
+    """What is stored of it stays, and adds nothing where no weight does."""
+    session = read(5.0, 5.0)
+    assert stored(session).readings == after(5.0, 5.0)
+    session.policy = judged_by()
+    session.state = session.load()
+
+    assert [each.signal for each in judgement(session).contributions] == ["level"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"nonsense",
+        write_reader(FILE)[:-1],
+        write_reader(FILE)[:-1] + b"\x01",
+        msgspec.msgpack.encode(["turntide-reader", FORMAT + 1, b"", msgspec.msgpack.encode(FILE)]),
+    ],
+)
+def test_a_damaged_file_is_refused(data: bytes) -> None:
+    """Of another release too; it says how to do without."""
+    with pytest.raises(ConfigurationError, match=r'set scorer\.reader to "off"'):
+        read_reader(data)
+
+
+def test_a_file_reads_as_it_was_written() -> None:
+    """Its name has the digest."""
+    data = write_reader(FILE)
+
+    assert (read_reader(data), name_of(FILE, data)[:4]) == (FILE, "r-1@")
+
+
+def test_the_scorer_names_its_reader_and_weighs_it() -> None:
+    """So replays ask for both; without one it is the model as it was."""
+    model, data = model_at(None), write_reader(FILE)
+    whole = combined(model, data)
+
+    assert combined(model, None) == model.combination
+    assert whole.name == f"{model.name}+{name_of(FILE, data)}"
+    assert whole.weights == {**model.combination.weights, READER: 16_740}
+    assert TrainedScorer(model, WordLlamaEmbedder()).read(["a", "b"]) == [None, None]
+    assert isinstance(model, TurnModel)
+    assert after(math.inf).last == BOUND
