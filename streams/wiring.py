@@ -27,7 +27,6 @@ from streams.settings import LlmSettings, Settings
 
 if TYPE_CHECKING:
     from streams.api.assembly import Beside
-    from streams.inference.e5_reader import E5Reader
     from streams.inference.llm_answers import Llm
     from streams.inference.onnx_embedder import E5Embedder, MiniLmEmbedder
     from streams.inference.summaries import Summariser
@@ -56,9 +55,9 @@ def policy_of(settings: Settings) -> Policy:
         topics = structs.replace(policy.topics, similarity_threshold=embedder.topic_similarity)
         policy = structs.replace(policy, topics=topics)
     if settings.scorer.kind == "trained" and policy.escalation.enabled and policy.escalation.model is None:
-        from streams.inference.trained_scorer import combined, model_at  # noqa: PLC0415
+        from streams.inference.trained_scorer import combined, model_at, reader_file  # noqa: PLC0415
 
-        model = combined(model_at(settings.scorer.file), _reader_file(settings))
+        model = combined(model_at(settings.scorer.file), reader_file(settings.scorer.reader))
         policy = structs.replace(policy, escalation=structs.replace(policy.escalation, model=model))
     if settings.judge.kind != "off":
         policy = structs.replace(policy, escalation=structs.replace(policy.escalation, ask_judge=True))
@@ -165,32 +164,9 @@ def scorer_of(settings: Settings, embedder: Embedder) -> TrainedScorer | RuleSco
     """
     if settings.scorer.kind == "rules":
         return RuleScorer()
-    from streams.inference.trained_scorer import model_at, trained_scorer  # noqa: PLC0415
+    from streams.inference.trained_scorer import model_at, second_reader, trained_scorer  # noqa: PLC0415
 
-    return trained_scorer(model_at(settings.scorer.file), embedder, reader_of(settings))
-
-
-def reader_of(settings: Settings) -> E5Reader | None:
-    """The second reader of user turns, where one is configured."""
-    data = _reader_file(settings)
-    return None if data is None else _loaded_reader(data)
-
-
-def _reader_file(settings: Settings) -> bytes | None:
-    """Of the second reader, where one is configured."""
-    if settings.scorer.reader == "off":
-        return None
-    from streams.inference.e5_reader import SHIPPED  # noqa: PLC0415 - its libraries take a while to import
-
-    return SHIPPED.read_bytes()
-
-
-@cache
-def _loaded_reader(data: bytes) -> E5Reader:
-    """One for all roles of a process."""
-    from streams.inference.e5_reader import E5Reader  # noqa: PLC0415
-
-    return E5Reader(data)
+    return trained_scorer(model_at(settings.scorer.file), embedder, second_reader(settings.scorer.reader))
 
 
 def summariser_of(settings: Settings, llm: Llm | None) -> Summariser:

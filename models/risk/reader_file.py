@@ -49,7 +49,7 @@ class ReaderFile(Struct, frozen=True, kw_only=True):
     weight: int
 
 
-class _Envelope(Struct, frozen=True, array_like=True):
+class _ReaderEnvelope(Struct, frozen=True, array_like=True):
     kind: Literal["turntide-reader"]
     format: int
     sha256: bytes
@@ -64,7 +64,7 @@ def name_of(file: ReaderFile, data: bytes) -> str:
 def write_reader(file: ReaderFile) -> bytes:
     """The bytes of a reader's file."""
     body = msgspec.msgpack.encode(file)
-    return msgspec.msgpack.encode(_Envelope("turntide-reader", FORMAT, sha256(body).digest(), body))
+    return msgspec.msgpack.encode(_ReaderEnvelope("turntide-reader", FORMAT, sha256(body).digest(), body))
 
 
 def read_reader(data: bytes) -> ReaderFile:
@@ -74,7 +74,7 @@ def read_reader(data: bytes) -> ReaderFile:
         ConfigurationError: No reader's file, a damaged one, or one of another format.
     """
     try:
-        envelope = msgspec.msgpack.decode(data, type=_Envelope)
+        envelope = msgspec.msgpack.decode(data, type=_ReaderEnvelope)
         file = msgspec.msgpack.decode(envelope.body, type=ReaderFile)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"the reader's file is damaged or none ({error}). {INSTEAD}") from error

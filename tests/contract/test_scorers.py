@@ -9,9 +9,9 @@ from models.errors import ConfigurationError
 from models.events import Role
 from models.risk.reader_file import read_reader
 from models.risk.scorer import RuleScorer, score_text
-from streams.inference.e5_reader import SHIPPED, E5Reader, changed
+from streams.inference.e5_reader import E5Reader, changed
 from streams.inference.onnx_embedder import is_fetched
-from streams.inference.trained_scorer import TrainedScorer, kept_scorer, model_at
+from streams.inference.trained_scorer import SHIPPED_READER, TrainedScorer, kept_scorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import TurnScorer
 from tests.support.session_driver import said
@@ -20,7 +20,7 @@ from tests.support.session_driver import said
 pytestmark = pytest.mark.filterwarnings("ignore:A test tried to use socket.socket")
 
 EMBEDDER = WordLlamaEmbedder()
-READER = E5Reader(SHIPPED.read_bytes()) if find_spec("onnxruntime") and is_fetched() else None
+READER = E5Reader(SHIPPED_READER.read_bytes()) if find_spec("onnxruntime") and is_fetched() else None
 SCORERS: list[TurnScorer] = [RuleScorer(), TrainedScorer(model_at(None), EMBEDDER)]
 if READER:
     SCORERS.append(TrainedScorer(model_at(None), EMBEDDER, READER))
@@ -125,7 +125,7 @@ def test_a_second_reader_is_kept_with_its_scorer() -> None:
 def test_a_reader_belongs_to_one_model() -> None:
     """Changes to another file of e5 would be nonsense that nobody notices."""
     with pytest.raises(ConfigurationError, match="belongs to another file of e5"):
-        changed(b"another", read_reader(SHIPPED.read_bytes()))
+        changed(b"another", read_reader(SHIPPED_READER.read_bytes()))
 
 
 def test_names_tell_scorers_apart() -> None:

@@ -24,11 +24,11 @@ from models.risk.sequence import Observation, SequenceSignals
 from models.risk.turn_model import TurnModel
 from models.text.features import features_of
 from streams.inference.e5_reader import E5Reader
-from streams.inference.trained_scorer import TrainedScorer, model_at
+from streams.inference.trained_scorer import TrainedScorer, model_at, second_reader
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
 from streams.settings import load_settings
-from streams.wiring import policy_of, reader_of
+from streams.wiring import policy_of
 
 _BATCH_TURNS = 512
 _TIMED_BATCHES = 16
@@ -213,7 +213,7 @@ def measure(
     left_out, as_it_is = sides_of(dialogues, leave_out, {source.name for source in model.file.card.sources})
     if leave_out == "family":
         require_two(left_out, instead="Add others, or measure the configured scorer by --leave-out nothing.")
-    reader = reader_of(settings)
+    reader = second_reader(settings.scorer.reader)
     judging, judged = judging_by(model, policy, embedder, reader), list[ScoredSession]()
     if left_out:
         trainer = trainer_with_own([*left_out, *pool], embedder)
