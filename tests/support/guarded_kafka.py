@@ -9,7 +9,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from aiokafka.protocol.admin import CreateAclsRequest, CreateAclsRequestStruct
+from aiokafka.protocol.admin import CreateAclsRequest, CreateAclsRequestStruct, DescribeAclsRequest
 
 from jobs.operate.broker.local_kafka import LocalKafka
 from jobs.operate.strimzi import ACCESS, user_resources
@@ -17,6 +17,7 @@ from jobs.shared.role_process import HOST, environment_of
 from streams.kafka.client import admin
 from streams.settings import KafkaSettings, Settings
 from tests.support.broker_listeners import Listeners, scram
+from tests.support.fault_driver import until
 
 _SECRET = token_hex()
 _DENIED = re.compile(r"Principal = User:(\S+) is Denied operation = (\w+) .* on resource = (\S+)")
@@ -33,6 +34,7 @@ _OPERATIONS = {
 }
 """Codes of Kafka's protocol (KIP-140)."""
 _ALLOW = 3
+_ANY = 1
 
 
 class GuardedKafka(LocalKafka):
@@ -78,10 +80,21 @@ class GuardedKafka(LocalKafka):
         }
 
     async def allow(self, settings: Settings) -> None:
-        """Give every user its rights on the topics and groups of these settings, as Strimzi's operator would."""
+        """Give every user its rights on the topics and groups of these settings, as Strimzi's operator would.
+
+        The broker learns of them from the controller: it has them when it lists them.
+        """
+        given = list(_rights(settings))
         async with admin(settings.kafka) as client:
-            answer = await client._send_request(_CreateAcls(_rights(settings)))
-        assert {error for error, _ in answer.creation_responses} == {0}, answer
+            answer = await client._send_request(_CreateAcls(given))
+            assert {error for error, _ in answer.creation_responses} == {0}, answer
+
+            async def known() -> bool:
+                listed = await client._send_request(DescribeAclsRequest(_ANY, None, _ANY, None, None, _ANY, _ANY))
+                rights = {(*of, *each) for *of, acls in listed.resources for each in acls}
+                return rights >= set(given)
+
+            await until(known, "the broker has the rights")
 
     def operator(self, settings: Settings, *command: str) -> bytes:
         """What a command of `turntide` prints as JSON for the operator."""
