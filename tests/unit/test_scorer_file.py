@@ -136,6 +136,7 @@ async def test_a_role_does_not_start_with_a_wrong_file(
     [
         ('name = "other"\nbase = 0\nweights = { level = 9 }', Status.WARN),
         ('name = "other"\nbase = 0\nweights = { level = 9, luck = 1 }', Status.FAIL),
+        ('name = "other"\nbase = 0\nweights = { level = 9, reader = 1 }', Status.WARN),
         (f'name = "{model_at(None).name}"\nbase = 0\nweights = {{ level = 9 }}', Status.OK),
     ],
 )

@@ -66,6 +66,7 @@ def _embedder_advice(name: str) -> str:
 def check_scorer(settings: Settings) -> Verdict:
     """Check the scorer by scoring a greeting, and that the policy weighs only signals of this scorer."""
     from models.events import Role, Turn
+    from models.risk.reading import READER
     from models.risk.scorer import RuleScorer
     from models.risk.sequence import SIGNAL_NAMES
     from streams.wiring import policy_of, scorer_of, stream_embedder_of
@@ -83,7 +84,7 @@ def check_scorer(settings: Settings) -> Verdict:
     model, detail = policy.judging_model, f"{scorer.name}, a greeting has risk {scorer.score([turn])[0]:.2f}"
     if model is None:
         return ok(f"{detail}; fixed formulas judge sessions (deploy/risk-memory.md)")
-    if unknown := sorted(model.weights.keys() - set(SIGNAL_NAMES)):
+    if unknown := sorted(model.weights.keys() - {*SIGNAL_NAMES, READER}):
         return fail(
             f"the policy's escalation.model weighs signals that there are not: {', '.join(unknown)}",
             "leave escalation.model out of the policy file: that of the scorer's file is taken",
