@@ -343,8 +343,9 @@ async def run_index(settings: Settings, stop: asyncio.Event) -> None:
     from streams.roles.index import IndexRole  # noqa: PLC0415
 
     async with _serving(settings, "index") as (embedder, store, beside):
-        policy, scorer = policy_of(settings), scorer_of(settings, embedder)
-        await IndexRole(settings, policy, embedder, scorer, store, **beside).run(stop)
+        alone = settings.scorer.model_copy(update={"reader": "off"})  # only a session's fold asks a second reader
+        scorer = scorer_of(settings.model_copy(update={"scorer": alone}), embedder)
+        await IndexRole(settings, policy_of(settings), embedder, scorer, store, **beside).run(stop)
 
 
 async def run_api(settings: Settings, stop: asyncio.Event) -> None:
