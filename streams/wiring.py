@@ -1,8 +1,7 @@
 """Settings in, a running role out: here stores, models, judges and sinks are constructed, and handed to who uses them.
 
-Clients of Kafka are made where they are used, by the functions of `streams.kafka`.
-
-A role's own imports are made when it is wanted, so that a sessions worker does not load a vector store.
+Clients of Kafka are made where they are used, by the functions of `streams.kafka`. A role's own imports are made when
+it is wanted, so that a sessions worker does not load a vector store.
 """
 
 from __future__ import annotations
