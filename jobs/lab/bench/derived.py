@@ -91,7 +91,10 @@ def _chaos(measured: Measured) -> dict[str, Any]:
 
 
 def _roles(measured: Measured) -> dict[str, Any]:
-    return {"topics": [row for row in rows_at(measured, "topics") if figure(row, "records_per_turn")]}
+    rows = [row for row in rows_at(measured, "topics") if figure(row, "records_per_turn")]
+    log_bytes = sum(figure(row, "log_bytes_per_turn") or 0.0 for row in rows)
+    turn_bytes = figure(measured, "turn_bytes")
+    return {"topics": rows, "log_to_turn": log_bytes / turn_bytes if log_bytes and turn_bytes else None}
 
 
 def _retrieve(measured: Measured) -> dict[str, Any]:

@@ -210,11 +210,12 @@ def apart(
 
 
 class BenchEnvironment(NamedTuple):
-    """A place to measure: address of the broker, an empty folder, and the broker's process where it is ours."""
+    """A place to measure: address of the broker, an empty folder, and the broker's process and log where it is ours."""
 
     bootstrap: str
     home: Path
     broker_pid: int | None = None
+    log: Path | None = None
 
     async def fresh(
         self, name: str = "bench", *, partitions: int = 4, home: Path | None = None, **kafka: Any
@@ -247,7 +248,7 @@ def own_environment() -> Iterator[BenchEnvironment]:
         home = Path(folder)
         with LocalKafka(home) as broker:
             record = broker.running()
-            yield BenchEnvironment(broker.bootstrap, home, record.pid if record else None)
+            yield BenchEnvironment(broker.bootstrap, home, record.pid if record else None, broker.home / "log")
 
 
 if __name__ == "__main__":

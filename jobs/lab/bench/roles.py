@@ -224,19 +224,23 @@ async def measure(environment: BenchEnvironment, *, turns: int = 60_000) -> Figu
         "seconds": seconds,
         "partitions": PARTITIONS,
         "roles": costs,
-        "topics": [await _topic_cost(settings, topic, turns) for topic in REGISTRY.topics],
-        "archive_bytes_per_turn": _bytes_below(environment.home / "archive", ".parquet") / turns,
+        "topics": [await _topic_cost(settings, topic, turns, environment.log) for topic in REGISTRY.topics],
+        "archive_bytes_per_turn": _bytes_below(environment.home / "archive", "*.parquet") / turns,
         "index_bytes_per_turn": _bytes_below(environment.home / "vectors") / turns,
     }
 
 
-async def _topic_cost(settings: Settings, topic: Topic, turns: int) -> Figures:
+async def _topic_cost(settings: Settings, topic: Topic, turns: int, log: Path | None) -> Figures:
     records = size = 0
-    async for record in read_to_end(settings.kafka, topic.full_name(settings.topic_prefix)):
+    name = topic.full_name(settings.topic_prefix)
+    async for record in read_to_end(settings.kafka, name):
         records += 1
         size += len(record.key or b"") + len(record.value or b"")
-    return {"topic": topic.name, "records_per_turn": records / turns, "bytes_per_turn": size / turns}
+    cost: Figures = {"topic": topic.name, "records_per_turn": records / turns, "bytes_per_turn": size / turns}
+    if log is not None:
+        cost["log_bytes_per_turn"] = _bytes_below(log, f"{name}-*/*.log") / turns
+    return cost
 
 
-def _bytes_below(folder: Path, ending: str = "") -> int:
-    return sum(path.stat().st_size for path in folder.rglob(f"*{ending}") if path.is_file())
+def _bytes_below(folder: Path, pattern: str = "*") -> int:
+    return sum(path.stat().st_size for path in folder.rglob(pattern) if path.is_file())
