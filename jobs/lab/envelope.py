@@ -1,4 +1,4 @@
-"""The envelope of every measurement: the command line, when it was made, and on which machine."""
+"""The envelope of every measurement: the command line, when it was made, of which code, and on which machine."""
 
 import os
 import platform
@@ -7,7 +7,9 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from importlib import metadata
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +41,18 @@ def envelope(report: Struct | Mapping[str, Any]) -> dict[str, Any]:
         **msgspec.to_builtins(report),
         "command": command(sys.argv[1:]),
         "measured_at": datetime.now(UTC).replace(microsecond=0),
+        "code": code_digest(),
         "machine": machine(),
     }
+
+
+def code_digest() -> str:
+    """Eight hex digits that name the product's code: every module of `models` and `streams`."""
+    digest = sha256()
+    for root in (Path(str(files(name))) for name in ("models", "streams")):
+        for path in sorted(root.rglob("*.py")):
+            digest.update(b"%s\0%s\0" % (path.relative_to(root.parent).as_posix().encode(), path.read_bytes()))
+    return digest.hexdigest()[:8]
 
 
 def command(arguments: Sequence[str]) -> str:

@@ -96,11 +96,14 @@ def page(
     from jobs.lab.bench.result import PAGE, write_page
 
     printed = Printer(output)
+    figures, older = write_page(folder)
     rows = [
         {"figure": held.what, "value": held.value, "bound": held.bound, "unit": held.unit, "reached": held.reached}
-        for held in write_page(folder)
+        for held in figures
     ]
     printed.rows("held to", rows)
+    if older:
+        printed.message(f"of other code than this, to measure anew before a release: {', '.join(older)}")
     printed.message(f"written: {folder / PAGE}")
 
 

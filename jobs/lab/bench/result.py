@@ -32,7 +32,7 @@ from jobs.lab.bench.layout import (
     number,
 )
 from jobs.lab.bench.measuring import own_environment
-from jobs.lab.envelope import envelope
+from jobs.lab.envelope import code_digest, envelope
 from jobs.shared.output import OutputFormat, Printer
 from models.errors import ConfigurationError
 
@@ -155,8 +155,11 @@ def publish(
     return result
 
 
-def write_page(folder: Path) -> list[HeldFigure]:
-    """Write page and pictures into the folder that holds the JSON files; gives every figure that is held to a limit.
+def write_page(folder: Path) -> tuple[list[HeldFigure], list[str]]:
+    """Write page and pictures into the folder that holds the JSON files.
+
+    Returns:
+        Every figure that is held to a limit, and the files that were measured on other code than this.
 
     Raises:
         ConfigurationError: None of the files that `COMMANDS` names is there, or one is not JSON.
@@ -175,7 +178,7 @@ def write_page(folder: Path) -> list[HeldFigure]:
     values = {"held": held_table(figures), "results": results, "found": found, "machines": _machines(found)}
     template = Path(__file__).with_name("page.md.j2").read_text(encoding="utf-8")
     (folder / PAGE).write_text(filled_in(template, {**values, "commands": COMMANDS}) + "\n", encoding="utf-8")
-    return figures
+    return figures, [name for name, each in found.items() if each.get("code") != code_digest()]
 
 
 def _load(path: Path) -> Measured:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.lab.bench.result import COMMANDS, PAGE, result_of, write_page
+from jobs.lab.envelope import code_digest
 from models.errors import ConfigurationError
 from tests.support.command_line import printed
 from tests.support.golden_text import assert_text
@@ -75,6 +76,15 @@ def test_machine_and_command_are_those_of_the_files(tmp_path: Path) -> None:
     assert "|  | stream, scale |" in machine
     for row in ("CPUs | 3", "memory | 8 GiB", "Python | 3.99", "kafka | 9.9", "bytewax | 8.8", "CPU | Made-up CPU"):
         assert f"| {row} |" in machine
+
+
+def test_figures_of_other_code_are_named(tmp_path: Path) -> None:
+    """Each figure says which code it measured; the command names those that another code gave, or that do not say."""
+    now = code_digest()
+    page = page_of(tmp_path, stream={**STREAM, "code": now}, scale={**SCALE, "code": "0ther"}, kills=ALL["kills"])
+
+    assert set(write_page(tmp_path)[1]) == {"scale", "kills"}
+    assert (page.count(f"code {now}"), page.count("code 0ther")) == (1, 1)
 
 
 def test_no_file_and_a_broken_file_say_what_to_do(tmp_path: Path) -> None:

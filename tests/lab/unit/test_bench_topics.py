@@ -97,7 +97,7 @@ def test_command_prints_every_key_and_holds_every_limit() -> None:
     """JSON has the report, its rows and its envelope, and no message; without a broker all figures but the role's."""
     fields = printed("bench", "topics", "--quick", "--no-role")
 
-    envelope = {"held", "load_average_at_start", "cpus", "command", "measured_at", "machine"}
+    envelope = {"held", "load_average_at_start", "cpus", "command", "measured_at", "code", "machine"}
     assert {"add_ms", "packing", "ratio_throughput", "probes", "notes", *envelope} < fields.keys()
     assert {"messages", "gzip_base64_saves_percent", "zstd_saves_percent"} < fields["packing"][0].keys()
     said = {turn.content for each in read_dialogues([], {}) for turn in each.turns}
