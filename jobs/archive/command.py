@@ -131,10 +131,10 @@ def verify(
     ] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Check that every record of every topic is archived exactly once. Exit code 1 if not.
+    """Check that the archive holds every record of every topic exactly once. Exit code 1 if not.
 
-    Damaged files are named, and what is checked then is the rest: the offsets of the days that are left out are
-    missing. Files that are not the archive's own are told; nobody reads or removes them.
+    The command names damaged files and checks the rest: offsets of the days in damaged files are reported as missing.
+    It also names foreign files in the archive's folder; the archive neither reads nor removes them.
     """
     from streams.archive.catalog import paths_of, reading
     from streams.archive.damage import damaged, foreign_files, render_damage
@@ -224,10 +224,10 @@ def retain(
     apply: Annotated[bool, typer.Option("--apply", help="Remove it; else only print what would go.")] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Remove data older than the policy's `archive.retention`: text, rows that name somebody, every row.
+    """Remove data older than the policy's `archive.retention`: text, rows that name a person, all rows.
 
-    Removed rows leave no bytes in files, snapshots and catalog; what mining kept of them, or was published as Iceberg,
-    goes as well. The view `retentions` has the proof of every run.
+    Removed rows leave no bytes in data files, snapshots or catalog. Mining results and Iceberg tables made from them
+    are removed too. The view `retentions` holds the proof of each run.
     """
     from streams.archive.catalog import paths_of, reading
     from streams.archive.iceberg.withdraw import withdraw

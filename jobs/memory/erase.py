@@ -50,10 +50,9 @@ def erase(
         bool,
         typer.Option(
             "--purge-logs",
-            help="Also from Kafka's files at once, not when retention comes to it, but for the keys of state that is "
-            "gone. On the partitions concerned "
-            "everybody's records go that are older than the erasure: the archive has them, but a replay or reset from "
-            "the log begins after them.",
+            help="Also delete the data from Kafka's files now instead of by retention; keys of deleted state remain. "
+            "Older records of everybody on the same partitions are deleted too: the archive keeps them, but a replay "
+            "or reset from the log starts after them.",
         ),
     ] = False,
     by: Annotated[str, typer.Option(help="Who requests it; recorded in the proof.")] = "",
@@ -64,9 +63,9 @@ def erase(
 ) -> None:
     """Forget a user, a session or an app: state, topics, vectors and archive, with a proof of what was removed.
 
-    The archive role carries it out, and waits for every role that has something to forget: one that is away holds it
-    up, and it goes on when the role is back, also after a restart. What time alone removes (topics that are kept for
-    some days) is listed with its date. Exit code 1 if something remains that nothing will remove.
+    The archive role does the work and waits for every role that holds data of the subject. While such a role is down,
+    the erasure waits; it continues when the role is back, also after a restart. Data that only retention removes
+    (topics kept for some days) is listed with its date. Exit code 1 if data remains that nothing will remove.
     """
     settings, printed = load_settings(), Printer(output)
     if status:

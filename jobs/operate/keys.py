@@ -74,10 +74,10 @@ def erase(
     yes: YesOption = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Erase an app's keys: nothing that they encrypted can be read again, in no topic, state, index, archive or backup.
+    """Erase an app's keys. What they encrypted becomes unreadable in every topic, state, index, archive and backup.
 
-    Roles that run let go of what they hold within seconds. What was never encrypted (ids, figures, vectors, records of
-    other producers) is erased by `turntide memory erase --app`.
+    Running roles drop their copies of the keys within seconds. Data that was never encrypted (ids, figures, vectors,
+    records of other producers) stays: `turntide memory erase --app` erases it.
     """
     if bool(app_id) == bool(lost):
         raise ConfigurationError("name what to erase: --app, or --lost with the id of a key")

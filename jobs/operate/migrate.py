@@ -64,12 +64,12 @@ def migrate(
     check: Annotated[bool, typer.Option("--check/--apply", help="Only print what is needed, or do it.")] = True,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """List what of topics, state, archive, index and policy is of another release, and bring it to this one.
+    """List the topics, state, archive, index and policy entries of another release, and bring them to this release.
 
-    With --apply, topics are made and configured (`turntide topics apply`) and the archive gets what this release reads
-    (`turntide archive upgrade`). Both only add, may be repeated, and older workers go on with them: so this comes
-    before the new workers. What takes a decision is said, and left to you. Exit code 1 while something is to be done,
-    0 once nothing is. `deploy/upgrading.md` has the order.
+    With --apply, the command creates and configures topics (`turntide topics apply`) and adds to the archive what this
+    release reads (`turntide archive upgrade`). Both steps only add, can be repeated, and do not disturb older workers:
+    run them before you start the new workers. Steps that need a decision are listed, not taken. The exit code is 1
+    while a step is open, 0 once none is. `deploy/upgrading.md` has the order.
     """
     settings = load_settings()
     printed = Printer(output)

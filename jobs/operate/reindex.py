@@ -83,11 +83,11 @@ def reindex(
     ] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Embed all collections anew with another model, into collections of their own; those that serve stay as they are.
+    """Embed all collections again with another model, into new collections. The serving collections do not change.
 
-    Cut short, it goes on where it stopped. On a Qdrant server everything runs on meanwhile; Qdrant Edge belongs to one
-    process, so stop the index role before. Afterwards start index roles with vectors.embedder and vectors.generation
-    set: they read what came since the copy began, are ready when they have it, and then take over.
+    An interrupted run continues where it stopped. With a Qdrant server, all roles keep running. Qdrant Edge allows one
+    process: stop the index role first. Afterwards start index roles with vectors.embedder and vectors.generation set.
+    They read what arrived since the copy began, report ready when they have caught up, and then take over.
     """
     settings = load_settings(vectors={"embedder": embedder})
     name = generation or _NOT_IN_NAMES.sub("_", embedder)

@@ -50,12 +50,12 @@ def worker(
 
     `turntide up` starts a broker, its topics and all roles with one command.
 
-    Each role is its own consumer group and scales alone: start more workers of a role and the partitions spread over
-    them. `all` starts every role (notify where a sink is configured, judge where a judge is), says when each is ready
-    and restarts what dies; as static members of their groups (`worker_id`) they have their partitions back at once.
-    `light` runs the same roles in this one process, in less than half of the memory; nothing starts it again.
-    `api` serves what the index role serves, in as many processes as are wanted, over a Qdrant server; `gateway` takes
-    turns over HTTP, likewise.
+    Each role is its own consumer group and scales alone: start more workers of a role, and the group spreads the
+    partitions over them. `all` starts every role (notify only with a configured sink, judge only with a configured
+    judge), reports when each is ready and restarts a role that stops. Its roles are static members of their groups
+    (`worker_id`), so a restarted role gets its partitions back at once. `light` runs the same roles in this one
+    process, with less than half of the memory; nothing restarts it. `api` serves the routes of the index role from any
+    number of processes over a Qdrant server. `gateway` takes turns over HTTP, also from any number of processes.
     """
     settings = load_settings()
     if role == "all":

@@ -47,10 +47,10 @@ def mine(
 ) -> None:
     """Look for patterns in the archive: shapes of escalation, sequences, topics, campaigns, memory, drift.
 
-    What was made of a day is kept under the data directory's `mining` folder, so a run that was cut short goes on, and
-    the next one makes only days whose rows changed. Each job leaves a folder per period with Parquet tables and its
-    section of `turntide analyse report`. Nothing is shown about fewer sessions or users than the policy's
-    `archive.anonymity` says (five each). A job that fails prints a line, the others go on, and the exit code is 1.
+    Results of each day are cached in the data directory's `mining` folder: an interrupted run continues, and the next
+    run computes only days whose rows changed. Each job writes a folder per period with Parquet tables and its section
+    of `turntide analyse report`. A finding needs at least as many sessions or users as the policy's `archive.anonymity`
+    (five each). A job that fails prints a line, the other jobs continue, and the exit code is 1.
     """
     if job != "all" and job not in job_names():
         raise ConfigurationError(f"no mining job {job!r}: there are {', '.join(job_names())}, and all")

@@ -43,11 +43,11 @@ def report(
     refresh: Annotated[bool, typer.Option(help="Recompute everything, also cached days.")] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Write what the archive shows of a period: headline, findings with their evidence, a section of each mining job.
+    """Write a report of a period from the archive: headline, findings with their evidence, a section per mining job.
 
-    It is compared with as many days before. Jobs run as by `turntide analyse mine`: kept results are not made again. A
-    job that fails stands on the page, and the exit code is 1. Nothing is shown about fewer sessions or users than the
-    policy's `archive.anonymity` says.
+    The report compares the period with as many days before it. Jobs run as in `turntide analyse mine` and use cached
+    results. A job that fails is named on the page, and the exit code is 1. A finding needs at least as many sessions or
+    users as the policy's `archive.anonymity`.
     """
     names = tuple(job or job_names())
     if unknown := set(names) - set(job_names()):

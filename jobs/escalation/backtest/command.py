@@ -49,17 +49,17 @@ def backtest(
     app: AppOption = None,
     page: Annotated[Path | None, typer.Option(help="Write the comparison as one HTML file that opens offline.")] = None,
     sessions: Annotated[
-        bool, typer.Option(help="Name the sessions that alert or differ; without them, figures alone, to hand on.")
+        bool, typer.Option(help="Name the sessions that alert or differ. Without: only figures, safe to pass on.")
     ] = True,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Judge the archive or labelled dialogues by one policy and scorer, or compare two.
+    """Judge the archive or labelled dialogues with one policy and scorer, or compare two.
 
-    Every turn goes through the fold that the sessions role runs; nothing is written to Kafka. In the archive the labels
-    are those of `turntide alerts label`. A line of a file is a dialogue: session_id, source, label (escalating or
+    Every turn goes through the same fold as in the sessions role; nothing is written to Kafka. Labels of the archive
+    are those of `turntide alerts label`. Each line of a file is a dialogue: session_id, source, label (escalating or
     benign), turns (turn, role, content).
 
-    All of the archive is folded whatever --since says: when a session ended depends on what came before it.
+    The fold always reads the whole archive, also with --since: the end of a session depends on what came before it.
     """
     from jobs.escalation.backtest.contenders import LEFT_OUT, contenders_of
     from jobs.escalation.backtest.judging import in_utc, judge, judged_left_out, require_folder, selected, traffic_of
