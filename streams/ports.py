@@ -73,6 +73,14 @@ class Embedder(Protocol):
         return row
 
 
+class TurnReader(Protocol):
+    """A slower reader of single user turns, whose readings are a signal of their own (`models.risk.reading`)."""
+
+    def readings(self, texts: Sequence[str]) -> Sequence[float]:
+        """Log-odds that each text is harmful, read as it is meant. Deterministic, no state across calls."""
+        ...
+
+
 class TurnScorer(Protocol):
     """Risk of single turns, 0-1. Producers' own risks do not replace it where a model judges sessions."""
 
@@ -94,9 +102,10 @@ class TurnScorer(Protocol):
         """Kinds of harm of each turn, in per cent in the order of `Harm`; empty where the scorer tells none."""
         return [()] * len(turns)
 
-    def readings(self, turns: Sequence[AnyTurn]) -> Sequence[float | None]:
-        """What a second reader thinks of each turn, as log-odds; None where the scorer has none."""
-        return [None] * len(turns)
+    @property
+    def reader(self) -> TurnReader | None:
+        """A second reader of user turns beside it; None where there is none."""
+        return None
 
 
 class Judge(Protocol):

@@ -154,8 +154,10 @@ def local_embedder(name: str) -> LocalEmbedder:
     return WordLlamaEmbedder
 
 
-def scorer_of(settings: Settings, embedder: Embedder) -> TrainedScorer | RuleScorer:
+def scorer_of(settings: Settings, embedder: Embedder, *, alone: bool = False) -> TrainedScorer | RuleScorer:
     """What scores single turns; a trained scorer that reads another embedder than this one loads that too.
+
+    `alone`: without a second reader, which only who folds sessions asks.
 
     Raises:
         ConfigurationError: The scorer's file is missing, damaged or of another format, or the extra `e5` is missing.
@@ -165,7 +167,8 @@ def scorer_of(settings: Settings, embedder: Embedder) -> TrainedScorer | RuleSco
         return RuleScorer()
     from streams.inference.trained_scorer import model_at, second_reader, trained_scorer  # noqa: PLC0415
 
-    return trained_scorer(model_at(settings.scorer.file), embedder, second_reader(settings.scorer.reader))
+    reader = None if alone else second_reader(settings.scorer.reader)
+    return trained_scorer(model_at(settings.scorer.file), embedder, reader)
 
 
 def summariser_of(settings: Settings, llm: Llm | None) -> Summariser:
@@ -342,8 +345,7 @@ async def run_index(settings: Settings, stop: asyncio.Event) -> None:
     from streams.roles.index import IndexRole  # noqa: PLC0415
 
     async with _serving(settings, "index") as (embedder, store, beside):
-        alone = settings.scorer.model_copy(update={"reader": "off"})  # only a session's fold asks a second reader
-        scorer = scorer_of(settings.model_copy(update={"scorer": alone}), embedder)
+        scorer = scorer_of(settings, embedder, alone=True)
         await IndexRole(settings, policy_of(settings), embedder, scorer, store, **beside).run(stop)
 
 

@@ -64,14 +64,11 @@ class RuleScorer:
 
     name = "rules"
     reads = ""
+    reader = None
 
     def score(self, turns: Sequence[AnyTurn], vectors: NDArray[np.float32] | None = None) -> list[float]:  # noqa: ARG002
         """Risk of each turn, 0-1, whatever its role; no state across turns or calls. Vectors say nothing to it."""
         return [score_text(turn.content) for turn in turns]
-
-    def readings(self, turns: Sequence[AnyTurn]) -> list[float | None]:
-        """Rules have no second reader."""
-        return [None] * len(turns)
 
     def harms(self, turns: Sequence[AnyTurn], vectors: NDArray[np.float32] | None = None) -> list[tuple[int, ...]]:  # noqa: ARG002
         """Rules tell no kind of harm."""

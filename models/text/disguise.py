@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from models.text import encodings, hidden, lookalikes, respelling
 from models.text.hidden import Look, look_at
+from models.text.words import capped
 
 INVISIBLE = "invisible"
 """Characters nobody sees: inside words, as a message, or turning the direction."""
@@ -57,6 +58,14 @@ _STEPS: tuple[_Step, ...] = (
     (SIGNS, respelling.has_signs, respelling.unmask_signs),
 )
 """By name: what suspects a text cheaply, and what then looks closer and takes the disguise off."""
+
+
+def as_meant(text: str) -> Unmasked:
+    """What a scorer reads of a text: its head and tail without disguise.
+
+    Any string will do: lone surrogates, which no record holds and no tokeniser takes, are read as question marks.
+    """
+    return unmask(capped(text).encode("utf-8", "replace").decode())
 
 
 def unmask(text: str) -> Unmasked:

@@ -13,9 +13,12 @@ import numpy as np
 
 from models.errors import ConfigurationError
 from models.risk.reader_file import INSTEAD, ReaderFile, name_of, read_reader
+from models.text.disguise import as_meant
 from streams.inference.onnx_embedder import HEAD_CHARS, E5Embedder, OnnxEmbedder, e5_files
 from streams.ports import Vectors
 
+READ_TOKENS = 128
+"""Of a turn: as many as it was trained on."""
 _DIM = 384
 _LARGEST = 64
 """Whole number of a column's largest weight, as in e5's file: no processor's sum of two products overflows 16 bits."""
@@ -23,7 +26,7 @@ _DECIMALS = 2
 
 
 class _FineTuned(E5Embedder):
-    head_tokens = 128  # as many as it was trained on
+    head_tokens = READ_TOKENS
 
     def __init__(self, file: ReaderFile) -> None:
         model, tokenizer = e5_files()
@@ -59,8 +62,9 @@ class E5Reader:
         self._head = np.frombuffer(self.file.head, np.float32)
 
     def readings(self, texts: Sequence[str]) -> list[float]:
-        """Log-odds of each text, to two digits; 0 of one that says nothing."""
-        return [self._reading(head) if (head := text[:HEAD_CHARS].strip()) else 0.0 for text in texts]
+        """Log-odds of each text as it is meant, to two digits; 0 of one that says nothing."""
+        heads = [as_meant(text).text[:HEAD_CHARS].strip() for text in texts]
+        return [self._reading(head) if head else 0.0 for head in heads]
 
     def _reading(self, text: str) -> float:
         return round(float(self._encoder.mean(text) @ self._head) + self.file.offset, _DECIMALS)

@@ -109,11 +109,13 @@ class Intake:
         at_hand = vectors[found] if self._scorer.reads == self._embedder.name else None
         return dict(zip(found, self._scorer.harms([turns[n] for n in found], at_hand), strict=True))
 
-    def _readings(self, turns: Sequence[AnyTurn], languages: Sequence[str]) -> dict[int, float | None]:
+    def _readings(self, turns: Sequence[AnyTurn], languages: Sequence[str]) -> dict[int, float]:
         """A second reader's, by place, of what users say in a language that is read; each costs milliseconds."""
-        reads = self._policy.risk.reads
+        reader, reads = self._scorer.reader, self._policy.risk.reads
+        if reader is None:
+            return {}
         asked = [n for n, turn in enumerate(turns) if turn.role is Role.USER and reads(languages[n] or ENGLISH)]
-        return dict(zip(asked, self._scorer.readings([turns[n] for n in asked]), strict=True))
+        return dict(zip(asked, reader.readings([turns[n].content for n in asked]), strict=True))
 
 
 def score_turns(turns: Sequence[AnyTurn], vectors: Vectors, embedder: Embedder, scorer: TurnScorer) -> Sequence[float]:

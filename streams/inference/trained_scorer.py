@@ -16,8 +16,7 @@ from models.policy.escalation import CombinationModel
 from models.risk.reader_file import name_of, read_reader
 from models.risk.reading import READER
 from models.risk.turn_model import EMBEDDER, TurnModel, read_model
-from models.text.disguise import unmask
-from models.text.words import capped
+from models.text.disguise import as_meant
 from streams.ports import Embedder, Vectors
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ class TrainedScorer:
     Attributes:
         name: Version and digest of the model's file, and of the second reader's where there is one.
         reads: The embedder whose vectors `score` can take.
+        reader: The second reader; None without one.
     """
 
     reads = EMBEDDER
@@ -49,23 +49,13 @@ class TrainedScorer:
         self.combination = combined(model, None if reader is None else reader.data)
         self.name = self.combination.name
         self._embedder = embedder
-        self._reader = reader
+        self.reader = reader
 
     @property
     def file(self) -> bytes:
         """Bytes of the model, and of the second reader, which are kept so that its alerts can be reproduced."""
-        data, reader = self.model.data, self._reader
+        data, reader = self.model.data, self.reader
         return data if reader is None else msgspec.msgpack.encode(_Pair(data, reader.data))
-
-    def readings(self, turns: Sequence[AnyTurn]) -> Sequence[float | None]:
-        """What the second reader thinks of each turn, as log-odds; None without one."""
-        return self.read([turn.content for turn in turns])
-
-    def read(self, texts: Sequence[str]) -> Sequence[float | None]:
-        """Likewise of texts, as they are meant."""
-        if self._reader is None:
-            return [None] * len(texts)
-        return self._reader.readings([_as_meant(text) for text in texts])
 
     def score(self, turns: Sequence[AnyTurn], vectors: Vectors | None = None) -> list[float]:
         """Risk of each turn, 0-1, whatever its role; no state across turns or calls."""
@@ -76,15 +66,12 @@ class TrainedScorer:
         return self.model.harms(*self._meant([turn.content for turn in turns], vectors))
 
     def risks(self, texts: Sequence[str], vectors: Vectors | None = None) -> list[float]:
-        """Risk of each text, 0-1. What hides is read as it is meant (`models.text.disguise`), and embedded as that.
-
-        Any string will do: lone surrogates, which no record holds and no tokeniser takes, are read as question marks.
-        """
+        """Risk of each text, 0-1. What hides is read as it is meant (`models.text.disguise`), and embedded as that."""
         return self.model.risks(*self._meant(texts, vectors))
 
     def _meant(self, texts: Sequence[str], vectors: Vectors | None) -> tuple[list[str], Vectors]:
         """The texts as they are meant, and their embeddings."""
-        unmasked = [unmask(_well_formed(capped(text))) for text in texts]
+        unmasked = [as_meant(text) for text in texts]
         meant = [each.text for each in unmasked]
         if vectors is None:
             return meant, self._embedder.embed(meant)
@@ -92,14 +79,6 @@ class TrainedScorer:
             vectors = vectors.copy()
             vectors[hidden] = self._embedder.embed([meant[n] for n in hidden])
         return meant, vectors
-
-
-def _as_meant(text: str) -> str:
-    return unmask(_well_formed(capped(text))).text
-
-
-def _well_formed(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
 
 
 def combined(model: TurnModel, reader: bytes | None) -> CombinationModel:

@@ -13,7 +13,7 @@ from streams.inference.e5_reader import E5Reader, changed
 from streams.inference.onnx_embedder import is_fetched
 from streams.inference.trained_scorer import SHIPPED_READER, TrainedScorer, kept_scorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
-from streams.ports import TurnScorer
+from streams.ports import TurnReader, TurnScorer
 from tests.support.session_driver import said
 
 # urllib3, which wordllama imports, probes for IPv6 when it is loaded.
@@ -97,16 +97,16 @@ def test_only_the_content_counts(scorer: TurnScorer) -> None:
     assert set(scorer.score(others)) == {scorer.score([TURNS[2]])[0]}
 
 
-@each_scorer
+@pytest.mark.parametrize("reader", [each.reader for each in SCORERS if each.reader])
 @pytest.mark.parametrize("size", [1, 5])
-def test_readings_do_not_depend_on_neighbours(scorer: TurnScorer, size: int) -> None:
-    """One for each turn, or none at all; bit for bit however turns are cut into batches, and in any order."""
-    batches = [TURNS[first : first + size] for first in range(0, len(TURNS), size)]
-    readings = list(scorer.readings(TURNS))
+def test_readings_do_not_depend_on_neighbours(reader: TurnReader, size: int) -> None:
+    """One for each text; bit for bit however texts are cut into batches, and in any order."""
+    batches = [TEXTS[first : first + size] for first in range(0, len(TEXTS), size)]
+    readings = list(reader.readings(TEXTS))
 
-    assert [each for batch in batches for each in scorer.readings(batch)] == readings
-    assert list(scorer.readings(TURNS[::-1])) == readings[::-1]
-    assert len({each is None for each in readings}) == 1
+    assert [each for batch in batches for each in reader.readings(batch)] == readings
+    assert list(reader.readings(TEXTS[::-1])) == readings[::-1]
+    assert len(readings) == len(TEXTS)
 
 
 @pytest.mark.skipif(READER is None, reason="extra `e5` is not installed, or its model not fetched")
@@ -115,10 +115,12 @@ def test_a_second_reader_is_kept_with_its_scorer() -> None:
     scorer = SCORERS[-1]
     assert isinstance(scorer, TrainedScorer)
     kept = kept_scorer(scorer.file, "kept", EMBEDDER)
-    readings = kept.readings(TURNS)
+    assert READER is not None
+    assert kept.reader is not None
+    readings = kept.reader.readings(TEXTS)
 
-    assert (kept.name, readings) == (scorer.name, scorer.readings(TURNS))
-    assert readings[2] == readings[5] > readings[0]  # type: ignore[operator]
+    assert (kept.name, readings) == (scorer.name, READER.readings(TEXTS))
+    assert readings[2] == readings[5] > readings[0]
     assert kept_scorer(SCORERS[1].file, "kept", EMBEDDER).name == SCORERS[1].name  # type: ignore[attr-defined]
 
 

@@ -153,6 +153,6 @@ def test_the_scorer_names_its_reader_and_weighs_it() -> None:
     assert combined(model, None) == model.combination
     assert whole.name == f"{model.name}+{name_of(FILE, data)}"
     assert whole.weights == {**model.combination.weights, READER: 16_740}
-    assert TrainedScorer(model, WordLlamaEmbedder()).read(["a", "b"]) == [None, None]
+    assert TrainedScorer(model, WordLlamaEmbedder()).reader is None
     assert isinstance(model, TurnModel)
     assert after(math.inf).last == BOUND

@@ -65,6 +65,7 @@ def backtest(
     from jobs.escalation.backtest.judging import in_utc, judge, judged_left_out, require_folder, selected, traffic_of
     from jobs.escalation.backtest.report import backtest_of, show, without_sessions
     from jobs.replay.command import folding
+    from streams.inference.trained_scorer import second_reader
     from streams.settings import load_settings
     from streams.wiring import stream_embedder_of
 
@@ -83,8 +84,11 @@ def backtest(
     with traffic_of(settings, data)() as traffic, folding(traffic.count) as progress:
         judgings = judge(traffic, folded, embedder, progress) if folded else []
     rest = iter(judgings)
+    reader = second_reader(settings.scorer.reader)
     found = [
-        judged_left_out(data, texts or (), each.policy, embedder) if each.left_out and data else next(rest).judged()
+        judged_left_out(data, texts or (), each.policy, embedder, reader)
+        if each.left_out and data
+        else next(rest).judged()
         for each in contenders
     ]
     judged = [selected(each, apps=app or (), since=in_utc(since), until=in_utc(until)) for each in found]

@@ -12,7 +12,7 @@ from models.risk.scorer import RuleScorer
 from models.risk.turn_model import ModelCard
 from streams.inference.trained_scorer import TrainedScorer
 from streams.ports import Embedder, TurnScorer
-from streams.settings import ScorerSettings, Settings
+from streams.settings import Settings
 
 RULES, SHIPPED, LEFT_OUT = "rules", "shipped", "left-out"
 MOST_CONTENDERS = 2
@@ -91,7 +91,8 @@ def _contender(settings: Settings, file: Path | None, named: str | None, embedde
     changed: dict[str, object] = {} if file is None else {"policy_file": file}
     if named is not None:
         path = None if named in {RULES, SHIPPED, LEFT_OUT} else Path(named)
-        changed["scorer"] = ScorerSettings(kind="rules" if named == RULES else "trained", file=path)
+        kind = "rules" if named == RULES else "trained"
+        changed["scorer"] = settings.scorer.model_copy(update={"kind": kind, "file": path})
     settings = settings.model_copy(update=changed)
     policy, scorer = policy_of(settings), scorer_of(settings, embedder)
     if named is not None:

@@ -44,6 +44,7 @@ from models.events import (
 from models.events.topics import TURNS
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
+from streams.inference.e5_reader import E5Reader
 from streams.kafka.client import consumer, require_topic
 from streams.kafka.records import appended_ms, record_of_input
 from streams.oracle.replay import SessionReplay
@@ -358,10 +359,12 @@ def selected(
     ]
 
 
-def judged_left_out(file: Path, texts: Sequence[Path], policy: Policy, embedder: Embedder) -> list[JudgedSession]:
+def judged_left_out(
+    file: Path, texts: Sequence[Path], policy: Policy, embedder: Embedder, reader: E5Reader | None = None
+) -> list[JudgedSession]:
     """Every dialogue of the file judged by a scorer trained without its family, in the order of families.
 
-    The scorers learn from pools of texts besides.
+    The scorers learn from pools of texts besides; a second reader, which has learnt of no family, stands beside each.
 
     Raises:
         ConfigurationError: All dialogues are of one family: it cannot be left out.
@@ -377,7 +380,7 @@ def judged_left_out(file: Path, texts: Sequence[Path], policy: Policy, embedder:
     judged: list[JudgedSession] = []
     with progress_bar("families left out") as progress:
         for name, members in by_family(dialogues, progress):
-            judge_of = judging_by(trainer.model_without([name]), policy, trainer.embedder)
+            judge_of = judging_by(trainer.model_without([name]), policy, trainer.embedder, reader)
             contender = Contender(judge_of.policy, judge_of.scorer)
             (judging,) = judge(labelled_traffic(file.name, members), [contender], embedder)
             judged += judging.judged()

@@ -59,10 +59,10 @@ def judging_by(model: TurnModel, policy: Policy, embedder: Embedder, reader: E5R
 def judge_dialogue(dialogue: LabelledDialogue, judging: DialogueJudge, embedder: Embedder) -> ScoredSession:
     """Fold a dialogue in which a user speaks turn by turn, and note its highest probability and its first alert."""
     said = dialogue.said_by_user
-    vectors = embedder.embed(said)
+    vectors, reader = embedder.embed(said), judging.scorer.reader
     risks = judging.scorer.risks(said, vectors)
     highest, alerted_after = 0.0, None
-    folding = folded(dialogue, risks, vectors, judging.policy, judging.scorer.read(said))
+    folding = folded(dialogue, risks, vectors, judging.policy, None if reader is None else reader.readings(said))
     for seen, (turn, state, outputs) in enumerate(folding, start=1):
         judged = state.judged(judging.policy)
         if turn.role is Role.USER and judged is not None:
@@ -140,7 +140,8 @@ def us_per_turn(dialogues: Sequence[LabelledDialogue], judging: DialogueJudge, e
 
     The best of three rounds: the others are what the machine did besides.
     """
-    batches = _TIMED_BATCHES if judging.scorer.read([""])[0] is None else 1
+    reader = judging.scorer.reader
+    batches = _TIMED_BATCHES if reader is None else 1
     texts = [text for dialogue in dialogues for text in dialogue.said_by_user][: batches * _BATCH_TURNS]
     spent_s = []
     for _ in range(_TIMED_ROUNDS):
@@ -148,7 +149,8 @@ def us_per_turn(dialogues: Sequence[LabelledDialogue], judging: DialogueJudge, e
         for first in range(0, len(texts), _BATCH_TURNS):
             batch, signals = texts[first : first + _BATCH_TURNS], SequenceSignals()
             risks = judging.scorer.risks(batch, embedder.embed(batch))
-            judging.scorer.read(batch)
+            if reader is not None:
+                reader.readings(batch)
             for n, (text, risk) in enumerate(zip(batch, risks, strict=True)):
                 signals.observe(Observation(n, risk, features_of(text)))
                 judge(Grounds(signals.values()), judging.scorer.combination, judging.policy.escalation)

@@ -228,6 +228,47 @@ def statements(
     Printer(output).record({"file": str(to), "bytes": to.stat().st_size, "messages": len(written)})
 
 
+@app.command(
+    epilog=examples(
+        "uv run --extra train-reader turntide lab train reader --to mine.reader",
+        "uv run --extra train-reader turntide lab train reader --to mine.reader --seed 1 --version e5-reader-2",
+    )
+)
+def reader(
+    *,
+    to: Annotated[Path, typer.Option(help="File to write; the shipped one is streams/inference/e5.reader.")],
+    version: Annotated[str, typer.Option(help="Name of the result; scorers show it with its digest.")] = "e5-reader-1",
+    epochs: Annotated[int, typer.Option(min=1, help="How often each pair is shown.")] = 3,
+    seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Fine-tune the second reader of user turns on the project's own pairs, with PyTorch (extra `train-reader`).
+
+    Takes about ten minutes on one core. Compares its readings with the shipped reader's over the project's own
+    dialogues, which neither learnt from. Never prints a text. `turntide lab eval escalation` measures what is shipped.
+    """
+    import numpy as np
+
+    from jobs.lab.train.reader import halves_of, in_order, trained_reader
+    from jobs.lab.train.scorer import own_dialogues, own_pairs
+    from jobs.shared.output import progress_bar
+    from streams.inference.onnx_embedder import e5_files
+    from streams.inference.trained_scorer import second_reader
+
+    _require_folder(to)
+    pairs = own_pairs()
+    with progress_bar("batches") as progress:
+        made = trained_reader(pairs, e5_files(), version, progress, epochs=epochs, seed=seed)
+    to.write_bytes(made.data)
+    turns, shipped = [text for each in own_dialogues() for text in each.said_by_user], second_reader("e5")
+    alike = np.corrcoef(made.readings(turns), shipped.readings(turns))[0, 1]
+    figures = {"in_order": in_order(made.readings(halves_of(pairs))), "correlation_with_shipped": float(alike)}
+    Printer(output).record(
+        {"file": str(to), "name": made.name, "bytes": len(made.data), "pairs": len(pairs)}
+        | {name: round(each, 3) for name, each in figures.items()}
+    )
+
+
 @app.command(epilog=examples("turntide lab train card", "turntide lab train card mine.scorer > card.md"))
 def card(
     file: Annotated[Path | None, typer.Argument(help="Scorer file. None: the shipped one.", show_default=False)] = None,

@@ -23,8 +23,8 @@ from scipy.optimize import minimize
 from jobs.shared.dialogues import LabelledDialogue
 from models.risk.scorer import score_text
 from models.risk.turn_model import DIMS, WORD_BITS, TurnWeights, place_of, whole_vectors, word_hashes
-from models.text.disguise import unmask
-from models.text.words import capped, fold_text
+from models.text.disguise import as_meant
+from models.text.words import fold_text
 from streams.ports import Embedder, Vectors
 
 Floats = NDArray[np.float64]
@@ -211,7 +211,7 @@ def _features(texts: Sequence[str], vectors: Vectors) -> sparse.csr_matrix:
 
 def as_read(said: Sequence[str]) -> list[str]:
     """Texts as the scorer reads them."""
-    return [unmask(capped(text)).text for text in said]
+    return [as_meant(text).text for text in said]
 
 
 def features_of(said: Sequence[str], embedder: Embedder) -> sparse.csr_matrix:
