@@ -30,6 +30,8 @@ UPSTREAM = "upstream"
 """Signal of the risks that producers send along."""
 JUDGE = "judge"
 """Signal of a slower judge's answer."""
+_BESIDE = frozenset({UPSTREAM, JUDGE, READER})
+"""Signals that are no sequence signals, each a field of `Grounds`."""
 _ALMOST = 2.0**-40
 """Nearest to 0 or 1 that a probability is taken for: its log-odds stay finite."""
 
@@ -53,21 +55,14 @@ class Grounds(Struct, frozen=True, gc=False):
 
     def without(self, signal: str) -> Grounds:
         """The same had the signal not been there."""
-        if signal == UPSTREAM:
-            return replace(self, upstream=None)
-        if signal == JUDGE:
-            return replace(self, judge=None)
-        if signal == READER:
-            return replace(self, reader=None)
+        if signal in _BESIDE:
+            return replace(self, **{signal: None})
         return replace(self, values={name: value for name, value in self.values.items() if name != signal})
 
     def value(self, signal: str) -> float:
         """A signal's value, 0-1; 0 for one that is not there."""
-        if signal == UPSTREAM:
-            return self.upstream or 0.0
-        if signal == READER:
-            return self.reader or 0.0
-        return self.judge or 0.0 if signal == JUDGE else self.values.get(signal, 0.0)
+        told: float | None = getattr(self, signal) if signal in _BESIDE else self.values.get(signal)
+        return told or 0.0
 
 
 class Judgement(Struct, frozen=True, gc=False):

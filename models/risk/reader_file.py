@@ -1,15 +1,10 @@
 """File of a second reader: changes to an encoder's weights, a head, and the weight of its signal (`READER`)."""
 
-from hashlib import sha256
-from typing import Literal
-
-import msgspec
 from msgspec import Struct
 
-from models.errors import ConfigurationError
+from models.risk.turn_model import sealed, unsealed
 
-FORMAT = 1
-"""Raised when the layout or the meaning of a weight changes."""
+_KIND = "turntide-reader"
 INSTEAD = 'Install this release again, or set scorer.reader to "off".'
 
 
@@ -49,35 +44,15 @@ class ReaderFile(Struct, frozen=True, kw_only=True):
     weight: int
 
 
-class _ReaderEnvelope(Struct, frozen=True, array_like=True):
-    kind: Literal["turntide-reader"]
-    format: int
-    sha256: bytes
-    body: bytes
-
-
-def name_of(file: ReaderFile, data: bytes) -> str:
-    """Version and digest."""
-    return f"{file.version}@{sha256(data).hexdigest()[:12]}"
-
-
 def write_reader(file: ReaderFile) -> bytes:
     """The bytes of a reader's file."""
-    body = msgspec.msgpack.encode(file)
-    return msgspec.msgpack.encode(_ReaderEnvelope("turntide-reader", FORMAT, sha256(body).digest(), body))
+    return sealed(_KIND, file)
 
 
 def read_reader(data: bytes) -> ReaderFile:
     """Read a reader's file.
 
     Raises:
-        ConfigurationError: No reader's file, a damaged one, or one of another format.
+        ConfigurationError: As `unsealed`.
     """
-    try:
-        envelope = msgspec.msgpack.decode(data, type=_ReaderEnvelope)
-        file = msgspec.msgpack.decode(envelope.body, type=ReaderFile)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"the reader's file is damaged or none ({error}). {INSTEAD}") from error
-    if envelope.format != FORMAT or sha256(envelope.body).digest() != envelope.sha256:
-        raise ConfigurationError(f"the reader's file is damaged or of another release. {INSTEAD}")
-    return file
+    return unsealed(data, _KIND, ReaderFile, "the reader's file", INSTEAD)

@@ -39,6 +39,10 @@ class Observation(Struct, frozen=True, gc=False):
     refused: bool = False
     reading: float | None = None
 
+    def is_near(self, mark: TurnMark) -> bool:
+        """Whether it is `NEAR` the user turn before it, or marked so by its vector."""
+        return bool(self.marks & mark or (self.nearness is not None and self.nearness >= NEAR))
+
 
 LOG_ODDS_BOUND = 6.0
 """A risk beyond 0.9975 or below 0.0025 says no more: a scorer that small is not calibrated further out."""
@@ -194,9 +198,7 @@ class InformationGathering(Struct, array_like=True, gc=False):
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
-        nearness = seen.nearness
-        related = seen.marks & TurnMark.GATHERED or (nearness is not None and nearness >= NEAR)
-        if seen.features.wh_question and related:
+        if seen.features.wh_question and seen.is_near(TurnMark.GATHERED):
             weight = QUESTION_GAIN * max(0.0, seen.risk - ORDINARY_RISK)
             self.row = self.row * QUESTION_FADE + (weight if self.questions else weight * OPENING)
             self.questions += 1
@@ -236,32 +238,6 @@ LEAST_RISK, FULL_RISK = 0.08, 0.2
 something of itself."""
 
 
-class RefusedRephrased(Occurrences, array_like=True, gc=False):
-    """How often a refusal was not taken: the next turn asks the same, or something no less risky.
-
-    A turn near the refused one, or a rephrasing of it, counts as the refusal does. One that is not, but of no
-    less risk than the turn before it, counts its risk of that; without vectors that is all there is to see.
-
-    Attributes:
-        before: Risk of the turn before.
-    """
-
-    why = "asked on after a refusal {0.often}, last at turn {0.turn}"
-    before: float = 0.0
-
-    def observe(self, seen: Observation) -> None:
-        """Take one turn in."""
-        weight = 0.0
-        if seen.refused:
-            nearness = seen.nearness
-            if seen.marks & TurnMark.REPHRASED or (nearness is not None and nearness >= NEAR):
-                weight = _weight_of(self.before)
-            elif seen.risk >= self.before:
-                weight = seen.risk * _weight_of(self.before)
-        self.fade_and_add(weight, seen.turn)
-        self.before = seen.risk
-
-
 class Refusals(Occurrences, array_like=True, gc=False):
     """How often the assistant refused something risky, each known with the user turn after it.
 
@@ -274,13 +250,28 @@ class Refusals(Occurrences, array_like=True, gc=False):
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
-        self.fade_and_add(_weight_of(self.before) if seen.refused else 0.0, seen.turn)
+        self.fade_and_add(self._weight_of(seen) if seen.refused else 0.0, seen.turn)
         self.before = seen.risk
 
+    def _weight_of(self, seen: Observation) -> float:  # noqa: ARG002 - others look at it
+        """What the refusal of the turn before this one counts, 0-1."""
+        return clip((self.before - LEAST_RISK) / (FULL_RISK - LEAST_RISK))
 
-def _weight_of(risk: float) -> float:
-    """What the refusal of a turn of this risk counts, 0-1."""
-    return clip((risk - LEAST_RISK) / (FULL_RISK - LEAST_RISK))
+
+class RefusedRephrased(Refusals, array_like=True, gc=False):
+    """How often a refusal was not taken: the next turn asks the same, or something no less risky.
+
+    A turn near the refused one, or a rephrasing of it, counts as the refusal does. One that is not, but of no
+    less risk than the turn before it, counts its risk of that; without vectors that is all there is to see.
+    """
+
+    why = "asked on after a refusal {0.often}, last at turn {0.turn}"
+
+    def _weight_of(self, seen: Observation) -> float:
+        refusal = super()._weight_of(seen)
+        if seen.is_near(TurnMark.REPHRASED):
+            return refusal
+        return seen.risk * refusal if seen.risk >= self.before else 0.0
 
 
 # --- all together

@@ -99,17 +99,14 @@ def measure_patterns(ring: VectorRing, policy: DetectorPolicy) -> PatternSignals
 
 def _detour(ring: VectorRing, turn: int, cosines: list[float], policy: DetectorPolicy) -> int:
     """Unrelated turns since the last one on the same matter, if that matter is a risky one; else 0."""
-    seen = sorted(zip(ring.turns, ring.marks, cosines, strict=True))
-    detour, back_at = 0, False
-    for other, marks, cosine in reversed(seen):
+    detour = 0
+    for other, marks, cosine in sorted(zip(ring.turns, ring.marks, cosines, strict=True), reverse=True):
         if other > turn:
             continue
         if cosine >= policy.near:
-            back_at = marks & _RISKY_MATTER != 0
-            break
-        if not marks & TurnMark.RISKY:
-            detour += 1
-    return detour if back_at else 0
+            return detour if marks & _RISKY_MATTER else 0
+        detour += not marks & TurnMark.RISKY
+    return 0
 
 
 def _near_risky(ring: VectorRing, vector: NDArray[np.float32], near: float) -> bool:

@@ -15,7 +15,7 @@ A model sees each turn alone. What grows over turns is the business of `models.r
 import math
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Annotated, Literal
+from typing import Annotated, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -117,7 +117,8 @@ class _Envelope(Struct, frozen=True, array_like=True):
     body: bytes
 
 
-_KIND: Literal["turntide-scorer"] = "turntide-scorer"
+_Held = TypeVar("_Held", bound=Struct)
+_KIND = "turntide-scorer"
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -134,7 +135,7 @@ class TurnModel:
     def __init__(self, file: ScorerFile, data: bytes) -> None:
         self.file = file
         self.data = data
-        self.name = f"{file.version}@{sha256(data).hexdigest()[:12]}"
+        self.name = name_of(file.version, data)
         self.combination = CombinationModel(name=self.name, base=file.base, weights=file.weights)
         self._dense = np.frombuffer(file.turn.dense, dtype=np.int8).astype(np.float32)
         self._words: list[int] = np.frombuffer(file.turn.words, dtype=np.int8).tolist()
@@ -226,32 +227,59 @@ def dense_sums(vectors: NDArray[np.float32], weights: NDArray[np.float32]) -> ND
     return products
 
 
+def name_of(version: str, data: bytes) -> str:
+    """Version of a file of weights and the first digits of its SHA-256, by which all name it."""
+    return f"{version}@{sha256(data).hexdigest()[:12]}"
+
+
+def sealed(kind: str, file: Struct) -> bytes:
+    """The bytes of a file of weights: what it holds, with kind, format and digest."""
+    body = msgspec.msgpack.encode(file)
+    return msgspec.msgpack.encode(_Envelope(kind, FORMAT, sha256(body).digest(), body))
+
+
+def unsealed(data: bytes, kind: str, holds: type[_Held], named: str, instead: str) -> _Held:
+    """What a file of weights holds.
+
+    Args:
+        data: As `sealed` makes it.
+        kind: Of the file, `turntide-scorer` or `turntide-reader`.
+        holds: Its content.
+        named: The file in what is refused …
+        instead: … and what to do then.
+
+    Raises:
+        ConfigurationError: A file of another kind or format, or a damaged one.
+    """
+    none = f"no {kind.removeprefix('turntide-')}'s file"
+    try:
+        envelope = msgspec.msgpack.decode(data, type=_Envelope)
+    except _UNREADABLE as error:
+        raise ConfigurationError(f"{named} is damaged or {none} ({error}). {instead}") from error
+    if envelope.kind != kind:
+        raise ConfigurationError(f"{named} is {none}. {instead}")
+    if envelope.format != FORMAT:
+        raise ConfigurationError(f"{named} has format {envelope.format}, this release reads {FORMAT}. {instead}")
+    if sha256(envelope.body).digest() != envelope.sha256:
+        raise ConfigurationError(f"{named} is damaged: its content is not what its digest says. {instead}")
+    try:
+        return msgspec.msgpack.decode(envelope.body, type=holds)
+    except _UNREADABLE as error:
+        raise ConfigurationError(f"{named} cannot be read ({error}). {instead}") from error
+
+
 def write_model(file: ScorerFile) -> bytes:
     """The bytes of a scorer's file."""
-    body = msgspec.msgpack.encode(file)
-    return msgspec.msgpack.encode(_Envelope(_KIND, FORMAT, sha256(body).digest(), body))
+    return sealed(_KIND, file)
 
 
 def read_model(data: bytes, named: str) -> TurnModel:
     """Read a scorer's file.
 
     Raises:
-        ConfigurationError: No scorer's file, one of another format, a damaged one, or weights that cannot be meant.
+        ConfigurationError: As `unsealed`, or weights that cannot be meant.
     """
-    try:
-        envelope = msgspec.msgpack.decode(data, type=_Envelope)
-    except _UNREADABLE as error:
-        raise ConfigurationError(f"{named} is damaged or no scorer's file ({error}). {_TRAIN}") from error
-    if envelope.kind != _KIND:
-        raise ConfigurationError(f"{named} is no scorer's file. {_TRAIN}")
-    if envelope.format != FORMAT:
-        raise ConfigurationError(f"{named} has format {envelope.format}, this release reads {FORMAT}. {_TRAIN}")
-    if sha256(envelope.body).digest() != envelope.sha256:
-        raise ConfigurationError(f"{named} is damaged: its content is not what its digest says. {_TRAIN}")
-    try:
-        file = msgspec.msgpack.decode(envelope.body, type=ScorerFile)
-    except _UNREADABLE as error:
-        raise ConfigurationError(f"{named} cannot be read ({error}). {_TRAIN}") from error
+    file = unsealed(data, _KIND, ScorerFile, named, _TRAIN)
     for objection in _objections(file):
         raise ConfigurationError(f"{named} {objection}. {_TRAIN}")
     return TurnModel(file, data)
@@ -267,11 +295,8 @@ def _objections(file: ScorerFile) -> Iterator[str]:
     numbers = (turn.dense_scale, turn.words_scale, turn.rules, turn.offset, *told)
     if not all(abs(number) <= _LARGEST for number in numbers):
         yield "has a scale, rules or offset that is no number, or one beyond all meaning"
-    if harms is not None and (len(harms.dense), len(harms.words), len(harms.offsets)) != (
-        DIMS * len(HARMS),
-        len(HARMS) << WORD_BITS,
-        len(HARMS),
-    ):
+    sizes = DIMS * len(HARMS), len(HARMS) << WORD_BITS, len(HARMS)
+    if harms is not None and (len(harms.dense), len(harms.words), len(harms.offsets)) != sizes:
         yield "has weights of kinds of harm of another size than this release"
     if unknown := sorted(file.weights.keys() - set(SIGNAL_NAMES)):
         yield f"weighs signals that this release does not have ({', '.join(unknown)}): it was made by another"

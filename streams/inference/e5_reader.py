@@ -12,7 +12,8 @@ from hashlib import sha256
 import numpy as np
 
 from models.errors import ConfigurationError
-from models.risk.reader_file import INSTEAD, ReaderFile, name_of, read_reader
+from models.risk.reader_file import INSTEAD, ReaderFile, read_reader
+from models.risk.turn_model import name_of
 from models.text.disguise import as_meant
 from streams.inference.onnx_embedder import HEAD_CHARS, E5Embedder, OnnxEmbedder, e5_files
 from streams.ports import Vectors
@@ -57,7 +58,7 @@ class E5Reader:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.file = read_reader(self.data)
-        self.name = name_of(self.file, self.data)
+        self.name = name_of(self.file.version, self.data)
         self._encoder = _FineTuned(self.file)
         self._head = np.frombuffer(self.file.head, np.float32)
 

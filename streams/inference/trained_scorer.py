@@ -13,9 +13,9 @@ from msgspec import structs
 from models.errors import ConfigurationError
 from models.events import AnyTurn
 from models.policy.escalation import CombinationModel
-from models.risk.reader_file import name_of, read_reader
+from models.risk.reader_file import read_reader
 from models.risk.reading import READER
-from models.risk.turn_model import EMBEDDER, TurnModel, read_model
+from models.risk.turn_model import EMBEDDER, TurnModel, name_of, read_model
 from models.text.disguise import as_meant
 from streams.ports import Embedder, Vectors
 
@@ -86,7 +86,7 @@ def combined(model: TurnModel, reader: bytes | None) -> CombinationModel:
     if reader is None:
         return model.combination
     file, plain = read_reader(reader), model.combination
-    name = f"{plain.name}+{name_of(file, reader)}"
+    name = f"{plain.name}+{name_of(file.version, reader)}"
     return structs.replace(plain, name=name, weights={**plain.weights, READER: file.weight})
 
 

@@ -13,9 +13,9 @@ from msgspec import structs
 from models.errors import ConfigurationError
 from models.risk.combination import Grounds, judge
 from models.risk.escalation import PART, KeptJudgement
-from models.risk.reader_file import FORMAT, ReaderFile, name_of, read_reader, write_reader
+from models.risk.reader_file import ReaderFile, read_reader, write_reader
 from models.risk.reading import BOUND, READER, Readings
-from models.risk.turn_model import TurnModel
+from models.risk.turn_model import FORMAT, TurnModel, name_of
 from streams.inference.trained_scorer import TrainedScorer, combined, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
 from tests.support.escalation_driver import MODEL, judged_by, judgement, units
@@ -142,7 +142,7 @@ def test_a_file_reads_as_it_was_written() -> None:
     """Its name has the digest."""
     data = write_reader(FILE)
 
-    assert (read_reader(data), name_of(FILE, data)[:4]) == (FILE, "r-1@")
+    assert (read_reader(data), name_of(FILE.version, data)[:4]) == (FILE, "r-1@")
 
 
 def test_the_scorer_names_its_reader_and_weighs_it() -> None:
@@ -151,7 +151,7 @@ def test_the_scorer_names_its_reader_and_weighs_it() -> None:
     whole = combined(model, data)
 
     assert combined(model, None) == model.combination
-    assert whole.name == f"{model.name}+{name_of(FILE, data)}"
+    assert whole.name == f"{model.name}+{name_of(FILE.version, data)}"
     assert whole.weights == {**model.combination.weights, READER: 16_740}
     assert TrainedScorer(model, WordLlamaEmbedder()).reader is None
     assert isinstance(model, TurnModel)

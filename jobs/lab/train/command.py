@@ -252,13 +252,12 @@ def reader(
     from jobs.lab.train.reader import halves_of, in_order, trained_reader
     from jobs.lab.train.scorer import own_dialogues, own_pairs
     from jobs.shared.output import progress_bar
-    from streams.inference.onnx_embedder import e5_files
     from streams.inference.trained_scorer import second_reader
 
     _require_folder(to)
     pairs = own_pairs()
     with progress_bar("batches") as progress:
-        made = trained_reader(pairs, e5_files(), version, progress, epochs=epochs, seed=seed)
+        made = trained_reader(pairs, version, progress, epochs=epochs, seed=seed)
     to.write_bytes(made.data)
     turns, shipped = [text for each in own_dialogues() for text in each.said_by_user], second_reader("e5")
     alike = np.corrcoef(made.readings(turns), shipped.readings(turns))[0, 1]

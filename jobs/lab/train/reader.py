@@ -22,7 +22,7 @@ from tokenizers import Tokenizer
 from jobs.lab.train.turns import WEIGHT_OF_SET, MessagePair, as_read
 from models.risk.reader_file import ChangedWeights, ReaderFile, write_reader
 from streams.inference.e5_reader import READ_TOKENS, E5Reader
-from streams.inference.onnx_embedder import HEAD_CHARS, E5Embedder
+from streams.inference.onnx_embedder import HEAD_CHARS, E5Embedder, e5_files
 
 if TYPE_CHECKING:
     from jobs.shared.output import Progress
@@ -73,19 +73,18 @@ def in_order(readings: Sequence[float]) -> float:
 
 
 def trained_reader(
-    pairs: Sequence[MessagePair], files: tuple[bytes, bytes], version: str, progress: Progress, *, epochs: int, seed: int
+    pairs: Sequence[MessagePair], version: str, progress: Progress, *, epochs: int, seed: int
 ) -> E5Reader:
     """A reader that learnt these pairs.
 
     Args:
         pairs: Several; all of them are learnt.
-        files: e5's ONNX file and its `tokenizer.json`.
         version: Of the file.
         progress: Told of every batch.
         epochs: How often each pair is shown.
         seed: Of weights, order and dropout.
     """
-    tuning = _FineTuning(*files, seed)
+    tuning = _FineTuning(*e5_files(), seed)
     tuning.fit(pairs, epochs, progress)
     file = tuning.file(version)
     return E5Reader(write_reader(scaled(file, E5Reader(write_reader(file)).readings(halves_of(pairs[::EVERY])))))

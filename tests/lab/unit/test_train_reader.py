@@ -51,7 +51,7 @@ def test_pairs_are_in_order_where_the_harmful_half_reads_higher() -> None:
 def test_who_lacks_pytorch_is_told_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing is written."""
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setattr("streams.inference.onnx_embedder.e5_files", lambda: (b"", b""))
+    monkeypatch.setattr("jobs.lab.train.reader.e5_files", lambda: (b"", b""))
 
     said = turntide("lab", "train", "reader", "--to", str(tmp_path / "mine.reader"))
 
