@@ -39,7 +39,7 @@ class Observation(Struct, frozen=True, gc=False):
     refused: bool = False
     reading: float | None = None
 
-    def is_near(self, mark: TurnMark) -> bool:
+    def is_near(self, mark: int) -> bool:
         """Whether it is `NEAR` the user turn before it, or marked so by its vector."""
         return bool(self.marks & mark or (self.nearness is not None and self.nearness >= NEAR))
 

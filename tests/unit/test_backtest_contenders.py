@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -14,10 +15,12 @@ from jobs.lab.train.scorer import own_dialogues, own_pairs
 from jobs.shared.dialogues import LabelledDialogue
 from models.errors import ConfigurationError
 from models.policy import Policy
-from streams.inference.trained_scorer import SHIPPED, TrainedScorer, model_at
+from models.risk.reading import READER
+from streams.inference.trained_scorer import SHIPPED, SHIPPED_READER, TrainedScorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
 from streams.settings import load_settings
+from streams.wiring import scorer_of
 from tests.support.backtest_sessions import labelled_file
 from tests.support.command_line import printed, refused, turntide
 
@@ -51,6 +54,23 @@ def test_each_scorer_judges_by_its_own_combination_under_one_policy() -> None:
     assert shipped.policy.escalation.model == SHIPPED_MODEL.combination == file.policy.escalation.model
     assert shipped.scorer.name == SHIPPED_MODEL.name
     assert shipped.base_rate == SHIPPED_MODEL.file.card.base_rate
+
+
+def test_the_second_reader_stands_beside_a_scorer_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the settings ask for it; rules have none, and who scores without folding loads none."""
+    reader = SimpleNamespace(data=SHIPPED_READER.read_bytes())
+    monkeypatch.setattr("streams.inference.trained_scorer._loaded_reader", lambda: reader)
+    settings = load_settings(scorer={"reader": "e5"})
+
+    rules, shipped = contenders_of(settings, [], ["rules", "shipped"], EMBEDDER)
+
+    assert shipped.policy.judging_model is not None
+    assert (rules.scorer.reader, shipped.scorer.reader) == (None, reader)
+    assert (shipped.policy.judging_model.name, READER in shipped.policy.judging_model.weights) == (
+        shipped.scorer.name,
+        True,
+    )
+    assert scorer_of(settings, EMBEDDER, alone=True).reader is None
 
 
 def test_without_a_scorer_named_the_configured_one_judges(tmp_path: Path) -> None:

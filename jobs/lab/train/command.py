@@ -252,15 +252,16 @@ def reader(
     from jobs.lab.train.reader import halves_of, in_order, trained_reader
     from jobs.lab.train.scorer import own_dialogues, own_pairs
     from jobs.shared.output import progress_bar
-    from streams.inference.trained_scorer import second_reader
+    from streams.inference.e5_reader import E5Reader
+    from streams.inference.trained_scorer import SHIPPED_READER
 
     _require_folder(to)
     pairs = own_pairs()
     with progress_bar("batches") as progress:
         made = trained_reader(pairs, version, progress, epochs=epochs, seed=seed)
     to.write_bytes(made.data)
-    turns, shipped = [text for each in own_dialogues() for text in each.said_by_user], second_reader("e5")
-    alike = np.corrcoef(made.readings(turns), shipped.readings(turns))[0, 1]
+    turns = [text for each in own_dialogues() for text in each.said_by_user]
+    alike = np.corrcoef(made.readings(turns), E5Reader(SHIPPED_READER.read_bytes()).readings(turns))[0, 1]
     figures = {"in_order": in_order(made.readings(halves_of(pairs))), "correlation_with_shipped": float(alike)}
     Printer(output).record(
         {"file": str(to), "name": made.name, "bytes": len(made.data), "pairs": len(pairs)}
