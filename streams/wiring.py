@@ -155,9 +155,7 @@ def local_embedder(name: str) -> LocalEmbedder:
 
 
 def scorer_of(settings: Settings, embedder: Embedder, *, alone: bool = False) -> TrainedScorer | RuleScorer:
-    """What scores single turns; a trained scorer that reads another embedder than this one loads that too.
-
-    `alone`: without a second reader, which only who folds sessions asks.
+    """What scores single turns; a trained one loads the embedder that it reads, and its second reader unless `alone`.
 
     Raises:
         ConfigurationError: The scorer's file is missing, damaged or of another format, or the extra `e5` is missing.
@@ -167,7 +165,7 @@ def scorer_of(settings: Settings, embedder: Embedder, *, alone: bool = False) ->
         return RuleScorer()
     from streams.inference.trained_scorer import model_at, second_reader, trained_scorer  # noqa: PLC0415
 
-    reader = None if alone else second_reader(settings.scorer.reader)
+    reader = second_reader("off" if alone else settings.scorer.reader)
     return trained_scorer(model_at(settings.scorer.file), embedder, reader)
 
 
@@ -345,7 +343,7 @@ async def run_index(settings: Settings, stop: asyncio.Event) -> None:
     from streams.roles.index import IndexRole  # noqa: PLC0415
 
     async with _serving(settings, "index") as (embedder, store, beside):
-        scorer = scorer_of(settings, embedder, alone=True)
+        scorer = scorer_of(settings, embedder, alone=True)  # only a session's fold asks a second reader
         await IndexRole(settings, policy_of(settings), embedder, scorer, store, **beside).run(stop)
 
 
