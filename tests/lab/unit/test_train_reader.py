@@ -1,6 +1,7 @@
 """Fine-tuning of the second reader: what of it needs no PyTorch; and that whoever lacks it is told."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 from jobs.cli import _missing
 from jobs.lab.train import reader
 from jobs.lab.train.scorer import own_pairs
-from models.risk.reader_file import ReaderFile
+from models.risk.reader_file import ReaderFile, read_reader
+from streams.inference.onnx_embedder import is_fetched
+from streams.inference.trained_scorer import SHIPPED_READER
 from tests.support.command_line import turntide
 
 PAIRS = own_pairs()[:50]
@@ -58,3 +61,17 @@ def test_who_lacks_pytorch_is_told_the_extra(tmp_path: Path, monkeypatch: pytest
     assert isinstance(said.exception, ModuleNotFoundError)
     assert "install `turntide[train-reader]`" in str(_missing("lab train reader", said.exception))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not (find_spec("torch") and is_fetched()), reason="no extra `train-reader`, or e5 is not fetched")
+def test_what_is_learnt_is_a_reader() -> None:
+    """It changes the same places of e5's file as the shipped one, and knows some of what it was shown."""
+    done: list[tuple[int, int]] = []
+    made = reader.trained_reader(PAIRS, "r-2", lambda *at: done.append(at), epochs=2, seed=1)
+    shipped = read_reader(SHIPPED_READER.read_bytes())
+
+    assert (made.name[:4], done[0], done[-1]) == ("r-2@", (1, 6), (6, 6))
+    assert [(each.scales_at, each.weights_at) for each in made.file.changes] == [
+        (each.scales_at, each.weights_at) for each in shipped.changes
+    ]
+    assert reader.in_order(made.readings(reader.halves_of(PAIRS))) > 0.6
