@@ -21,6 +21,9 @@ _RE = _TABLES.section("times")
 _DAYS, _AGO, _NEAR, _MONTHS = map(_TABLES.word_set, ("DAYS", "AGO", "NEAR", "MONTHS"))
 _EXPLICIT = (_RE.DATE_ISO, _RE.DATE, _RE.DATE_US, _RE.MONTH, _RE.MONTH_ALONE, _RE.YEAR)
 """Whoever finds something first leaves the others out: they find parts of it."""
+_TELLING = "|".join(sorted(word for word in _DAYS | _AGO | _NEAR | _MONTHS if word.isalpha()))
+TELLING = rf"(?i)(?:^|[^a-z])(?:{_TELLING})(?:[^a-z]|$)|{_RE.ANY_YEAR.pattern}"
+"""Pattern for engines that search many texts at once: what tells of a day matches it, if it is ASCII."""
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _SEASONS = {"spring": 3, "summer": 6, "fall": 9, "autumn": 9, "winter": 12}
 """First of three months, on the northern half."""

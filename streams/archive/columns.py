@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import duckdb
@@ -56,10 +57,11 @@ def plain(sql: str, polars: Any) -> ColumnType:
 def _times(values: Sequence[Any]) -> pl.Series:
     # polars takes 1 µs for an aware datetime, this takes 0.2.
     since = [None if value is None else (value - EPOCH) // MICROSECOND for value in values]
-    column = pl.Series("", since, dtype=pl.Int64)
-    if not column.is_between(*_DATES_US).all():
+    column: Any = pl.Series("", since, dtype=pl.Int64)
+    if column.count() and not _DATES_US[0] <= column.min() <= column.max() <= _DATES_US[1]:
         raise OverflowError("a time that has no year in UTC")
-    return column.cast(TIME)
+    times: pl.Series = column.cast(TIME)
+    return times
 
 
 def _json(values: Sequence[Any]) -> pl.Series:
@@ -67,12 +69,18 @@ def _json(values: Sequence[Any]) -> pl.Series:
     return pl.Series("", [None if value is None else encode(value).decode() for value in values], dtype=pl.String)
 
 
+def _field_of(values: Sequence[Any], name: str, *, always: bool) -> list[Any]:
+    """A field of each, null of those that do not have it."""
+    return list(map(attrgetter(name), values)) if always else [getattr(value, name, None) for value in values]
+
+
 def _structs(values: Sequence[Any], *, parts: dict[str, ColumnType]) -> pl.Series:
     """Field by field: a column of each, then all of them together."""
     missing = [value is None for value in values]
-    fields = [part.build([getattr(value, name, None) for value in values]).alias(name) for name, part in parts.items()]
+    always = not any(missing)
+    fields = [part.build(_field_of(values, name, always=always)).alias(name) for name, part in parts.items()]
     packed = pl.DataFrame(fields).to_struct("")
-    if not any(missing):
+    if always:
         return packed
     return pl.select(pl.when(pl.Series(missing)).then(None).otherwise(packed)).to_series()
 
@@ -89,7 +97,8 @@ def _lists(values: Sequence[Any], *, item: ColumnType) -> pl.Series:
     missing = [value is None for value in values]
     if any(missing):
         cut = pl.when(pl.lit(pl.Series(missing))).then(None).otherwise(cut)
-    return pl.select(cut).to_series().cast(dtype)
+    made = pl.select(cut).to_series()
+    return made if made.dtype == dtype else made.cast(dtype)
 
 
 TEXT = plain("VARCHAR", pl.String)
@@ -137,9 +146,10 @@ def field_column(name: str, field: inspect.Field, meaning: Meaning) -> Column:
     kept = type_of(field.type)
 
     def read(rows: Rows) -> Sequence[Any] | pl.Series:
-        if not any(field.name in kind.__struct_fields__ for kind in {type(event) for event in rows.events}):
+        have = [field.name in kind.__struct_fields__ for kind in rows.kinds]
+        if not any(have):
             return pl.Series("", [], dtype=kept.polars).extend_constant(None, len(rows))
-        return [getattr(event, field.name, None) for event in rows.events]
+        return _field_of(rows.events, field.name, always=all(have))
 
     return Column(name, kept, read, meaning)
 

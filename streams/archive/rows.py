@@ -22,7 +22,7 @@ from msgspec import Struct
 from models.errors import ConfigurationError
 from models.events import DeadLetter, RiskPoint
 from models.events.fields import AppId, EventId, SessionId, UserId, about
-from models.retrieval.event_times import DayInterval, event_interval
+from models.retrieval.event_times import TELLING, DayInterval, event_interval
 from streams.encryption.keyring import Sealer, key_of_id
 from streams.encryption.records import app_of_event, sealed_event
 from streams.encryption.tokens import ID_BYTES, MARK, sealed_bytes
@@ -49,6 +49,7 @@ class Rows(Struct, gc=False):
     """Many records of one table, `(n_rows,)` each.
 
     Attributes:
+        kinds: Of the events.
         events: The events, or parts of them that have rows of their own.
         owners: Whose part each is; the events themselves where they are whole.
         partitions: Where each record stood …
@@ -60,6 +61,7 @@ class Rows(Struct, gc=False):
         told: Of turns: days that each tells of; made when it is asked for first.
     """
 
+    kinds: set[type[Struct]] = set()
     events: list[Struct] = []
     owners: list[Struct] = []
     partitions: list[int] = []
@@ -74,9 +76,13 @@ class Rows(Struct, gc=False):
         """Of turns: days that each tells of; None for those whose text is encrypted, as the days are content too."""
         if len(self.told) != len(self):
             turns: list[Any] = self.events
+            texts = pl.Series([turn.content for turn in turns], dtype=pl.String)
+            may_tell = texts.str.contains(TELLING) | (texts.str.len_bytes() > texts.str.len_chars())
             self.told = [
-                None if turn.content.startswith(MARK) else event_interval(turn.content, turn.timestamp.date())
-                for turn in turns
+                event_interval(turn.content, turn.timestamp.date())
+                if may and not turn.content.startswith(MARK)
+                else None
+                for turn, may in zip(turns, may_tell, strict=True)
             ]
         return self.told
 
@@ -103,6 +109,7 @@ class Rows(Struct, gc=False):
         owners: Sequence[Struct] | None = None,
     ) -> None:
         """Take many, none of which has fields that the schema does not name."""
+        self.kinds.update(map(type, events))
         self.events.extend(events)
         self.owners.extend(events if owners is None else owners)
         self.partitions.extend(partitions)

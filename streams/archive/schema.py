@@ -56,6 +56,8 @@ QUERIES: dict[str, str] = {
 
 MAX_APP_FOLDERS = 32
 """Folders per landing. Each is one more file (2 ms); producers choose app ids, so their number needs a bound."""
+ROWS_OF_A_FOLDER = 256
+"""Of an app in one landing: a file of its own costs as much CPU as some thousand rows. Fewer are with the others."""
 OTHER_APPS = "_others"
 _MAX_FOLDER_LENGTH = 64
 
@@ -81,7 +83,10 @@ def folders(app_ids: Sequence[str]) -> list[str]:
 
     Two apps may share a folder, and an app may be found in two: it is layout, never a filter.
     """
-    common = {app for app, _ in Counter(app_ids).most_common(MAX_APP_FOLDERS)}
+    counted = Counter(app_ids).most_common()
+    common = {app for app, rows in counted[:MAX_APP_FOLDERS] if rows >= ROWS_OF_A_FOLDER}
+    if len(counted) == len(common) + 1:  # alone it is a file either way
+        common = set(app_ids)
     names = {
         app: "".join(c if c.isascii() and (c.isalnum() or c in "-.") else "_" for c in app)[:_MAX_FOLDER_LENGTH]
         for app in common

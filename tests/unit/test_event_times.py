@@ -2,11 +2,12 @@
 
 from datetime import UTC, date, datetime
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.retrieval.event_times import event_interval, intervals
+from models.retrieval.event_times import TELLING, event_interval, intervals
 from models.retrieval.lexical import words_in
 from tests.support.data_files import data_file
 
@@ -22,6 +23,7 @@ def test_days_told_are_seen_from_the_day_of_saying(text: str, first: str, last: 
     found = event_interval(text, MONDAY)
 
     assert found is not None
+    assert pl.Series([text]).str.contains(TELLING).all()
     assert (first, last) == tuple(date.fromordinal(day).isoformat() for day in found)
 
 
@@ -37,4 +39,5 @@ def test_every_text_of_every_day_has_intervals_in_order(text: str, said: datetim
     for each in (text, text.replace(" ", "' "), text.replace(" ", " \u2014")):
         found = intervals(each, said.date())
         assert found == intervals(each, said.date(), words_in(each))
+        assert not found or not each.isascii() or pl.Series([each]).str.contains(TELLING).all()
         assert all(0 < day.first <= day.last for day in found)

@@ -216,7 +216,7 @@ class Deadly:
 def test_killed_in_the_middle_the_next_call_completes(writer: LakeWriter, tmp_path: Path) -> None:
     """Rows deleted, files written anew, files deleted, a merge's orphan: what still holds the bytes goes then."""
     land_turns(writer)
-    a_file = next(path for path in tmp_path.rglob("*.parquet") if CANARY in str(path))
+    a_file = next(path for path in tmp_path.rglob("*.parquet") if CANARY.encode() in path.read_bytes())
     shutil.copy(a_file, a_file.with_stem(f"ducklake-{uuid4()}"))
 
     for before in ("rewrite_data_files", "cleanup_old_files"):

@@ -16,7 +16,7 @@ from models.wire.codec import encode
 from streams.archive.columns import fields_of, type_of
 from streams.archive.landed import UNREADABLE, land
 from streams.archive.rows import Landed
-from streams.archive.schema import FORGETTING, MAX_APP_FOLDERS, OTHER_APPS, TABLE_OF, Skipped, folders
+from streams.archive.schema import FORGETTING, MAX_APP_FOLDERS, OTHER_APPS, ROWS_OF_A_FOLDER, TABLE_OF, Skipped, folders
 from tests.support.lake_records import NOW, PREFIX, record, turn
 
 
@@ -105,9 +105,10 @@ def test_folders_are_safe_short_and_few() -> None:
     apps = ["../../etc", "é" * 256, "a b/c", "plain-1.0", ""]
     many = [f"app-{n}" for n in range(500)]
 
-    assert folders(apps) == [".._.._etc", "_" * 64, "a_b_c", "plain-1.0", ""]
-    assert len(set(folders(many))) == MAX_APP_FOLDERS + 1
-    assert OTHER_APPS in folders(many)
+    assert folders(apps * ROWS_OF_A_FOLDER)[:5] == [".._.._etc", "_" * 64, "a_b_c", "plain-1.0", ""]
+    assert len(set(folders(many * ROWS_OF_A_FOLDER))) == MAX_APP_FOLDERS + 1
+    assert set(folders(many * (ROWS_OF_A_FOLDER - 1))) == {OTHER_APPS}
+    assert folders(["a", "a"]) == ["a", "a"]
 
 
 _EXACT = NOW + timedelta(microseconds=1)
