@@ -83,7 +83,7 @@ class SessionName(NamedTuple):
 
 
 class Role(StrEnum):
-    """Who speaks."""
+    """Role of the speaker."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -92,7 +92,7 @@ class Role(StrEnum):
 
 
 class Mode(StrEnum):
-    """Risk mode of a session, in rising order (the policy has its thresholds)."""
+    """Risk mode of a session, in ascending order; the policy sets the thresholds."""
 
     CALM = "calm"
     WATCH = "watch"
@@ -100,21 +100,21 @@ class Mode(StrEnum):
     CRITICAL = "critical"
 
 
-Speaker = Annotated[Role, about("Who speaks.", BEHAVIOUR)]
+Speaker = Annotated[Role, about("Role of the speaker.", BEHAVIOUR)]
 RiskMode = Annotated[Mode, about("Risk mode: calm, watch, elevated or critical.", BEHAVIOUR)]
 
 
 class RequestedTurn(Struct, frozen=True, gc=False):
-    """A turn as a slower stage sees it; long ones are cut."""
+    """A turn as sent to a slower stage; a long text is truncated."""
 
     role: Speaker
-    content: Annotated[str, about("Text of the turn; a long one is cut.", CONTENT)]
+    content: Annotated[str, about("Text of the turn; truncated if long.", CONTENT)]
 
 
 NOT_ASKED = -1
 AskedOffset = Annotated[
     int,
-    about("Offset of the record whose fold asked; -1: nobody did.", OPERATIONAL, unit="offset", ge=-1, le=2**53),
+    about("Offset of the record that caused the request; -1: no request.", OPERATIONAL, unit="offset", ge=-1, le=2**53),
 ]
 """Of an answer: what was asked before its entity was erased, or began anew, is nobody's question any more."""
 RequestId = Annotated[RequestName, Meta(max_length=64)]
@@ -126,34 +126,34 @@ Outcome = Literal["done", "unchanged", "not_found", "too_long", "too_many_pinned
 
 
 class CommandResult(Struct, frozen=True, kw_only=True, gc=False):
-    """What a command came to."""
+    """Result of a command."""
 
     request_id: RequestName
-    outcome: Annotated[Outcome, about("Done, unchanged, or why not.", BEHAVIOUR)]
-    count: Annotated[int, about("Memories or facts that it changed.", BEHAVIOUR)]
+    outcome: Annotated[Outcome, about("Result: done, unchanged, or the reason for a refusal.", BEHAVIOUR)]
+    count: Annotated[int, about("Number of changed memories or facts.", BEHAVIOUR)]
 
 
 class Control(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
-    """Base of the control events that travel beside the turns, under the same key."""
+    """Base of the control events, on the same topic and with the same key as the turns."""
 
-    session_id: Annotated[SessionId, NAMED, about("Conversation; the record key.")]
+    session_id: Annotated[SessionId, NAMED, about("Id of the session (conversation); the record key.")]
     app_id: Annotated[
         AppId,
-        about("App of the conversation; empty: the default app's, or else the only one of this id.", max_length=256),
+        about("Id of the app; empty: the default app, or else the only app with this session.", max_length=256),
     ] = ""
     timestamp: EventTime
 
 
 class Position(Struct, frozen=True, gc=False):
-    """Where a record stands in the log."""
+    """Position of a record in the log."""
 
-    topic: Annotated[str, about("Topic on the broker.", OPERATIONAL)]
+    topic: Annotated[str, about("Name of the topic.", OPERATIONAL)]
     partition: Annotated[int, about("Partition of the topic.", OPERATIONAL, unit="number")]
     offset: Annotated[int, about("Offset in the partition.", OPERATIONAL, unit="offset")]
 
 
 class Output(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
-    """Base of everything Turntide emits about a session."""
+    """Base of every event that Turntide emits about a session."""
 
     id: EventId
     session_id: SessionId

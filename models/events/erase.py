@@ -25,7 +25,7 @@ from models.events.user import UserCommand
 
 Forgotten = Annotated[
     list[Identifier],
-    about("Conversations that are forgotten.", IDENTIFIER, names="session", min_length=1, max_length=1_000),
+    about("Ids of the erased sessions.", IDENTIFIER, names="session", min_length=1, max_length=1_000),
 ]
 EraseScope = Literal["user", "session", "app"]
 
@@ -34,49 +34,49 @@ EraseScope = Literal["user", "session", "app"]
 
 
 class SessionErased(Control, frozen=True, kw_only=True, tag="session_erased", gc=False):
-    """The session's state goes without an episode, an alert or a profile. A later turn begins a new session."""
+    """Deletes the session's state without an episode, alert or profile. A later turn begins a new session."""
 
-    session_id: Annotated[SessionId, NAMED, about("Conversation that is forgotten; the record key.")]
+    session_id: Annotated[SessionId, NAMED, about("Id of the erased session; the record key.")]
     request_id: RequestName
 
 
 class UserSessionErased(UserCommand, frozen=True, kw_only=True, tag="user_session_erased", gc=False):
-    """What a user's memory took from a session goes: its turns, facts that it said, and their past values."""
+    """Deletes what a user's memory has of a session: its turns, the facts said in it, and their past values."""
 
-    session_id: Annotated[SessionId, NAMED, about("Conversation that is forgotten.")]
+    session_id: Annotated[SessionId, NAMED, about("Id of the erased session.")]
     request_id: RequestName
     started_at: Annotated[UtcTime, about("Event time of the session's first turn.")]
-    ended_at: Annotated[UtcTime, about("Event time of its last turn: past values of a fact are told by time.")]
+    ended_at: Annotated[UtcTime, about("Event time of its last turn; past values of facts are matched by time.")]
 
 
 class UserErased(UserCommand, frozen=True, kw_only=True, tag="user_erased", gc=False):
-    """Everything of a user's memory goes."""
+    """Deletes the whole memory of a user."""
 
     request_id: RequestName
 
 
 class SpaceSessionErased(SpaceCommand, frozen=True, kw_only=True, tag="space_session_erased", gc=False):
-    """Memories made of these sessions, or merged with such, go; so do conversations that wait."""
+    """Deletes memories made from these sessions, or merged with such, and conversations that wait."""
 
     session_ids: Forgotten
     request_id: RequestName
 
 
 class SpaceErased(SpaceCommand, frozen=True, kw_only=True, tag="space_erased", gc=False):
-    """A space of memories goes, with all that was counted of it."""
+    """Deletes a space of memories with all its counts."""
 
     request_id: RequestName
 
 
 class ProjectSessionErased(ProjectCommand, frozen=True, kw_only=True, tag="project_session_erased", gc=False):
-    """What a project's memory took from these sessions goes; what others said too stays theirs."""
+    """Deletes what a project's memory has of these sessions; what others also said is kept as theirs."""
 
     session_ids: Forgotten
     request_id: RequestName
 
 
 class ProjectErased(ProjectCommand, frozen=True, kw_only=True, tag="project_erased", gc=False):
-    """Everything of a project's memory goes."""
+    """Deletes the whole memory of a project."""
 
     request_id: RequestName
 
@@ -97,66 +97,66 @@ class ErasureEvent(Struct, frozen=True, kw_only=True, tag_field="type"):
 
 
 class EraseRequested(ErasureEvent, frozen=True, kw_only=True, tag="erase_requested"):
-    """Somebody is to be forgotten: a user of an app (or of all apps), a session of an app, or an app.
+    """Requests the erasure of a user in an app (or in all apps), a session of an app, or an app.
 
-    Its record is removed when the erasure is proved: the proof names nobody.
+    The record is deleted when the erasure is proved: the proof contains no names.
     """
 
-    scope: Annotated[EraseScope, about("Whether a user, a session or an app is forgotten.", BEHAVIOUR)]
-    app_id: Annotated[AppId, about("The app; empty for a user in all apps.", max_length=256)] = ""
-    user_id: Annotated[UserId, about("The user; empty for a session or an app.", max_length=256)] = ""
-    session_id: Annotated[SessionId, about("The session; empty for a user or an app.", max_length=256)] = ""
-    by: Annotated[Operator, about("Who asked for it.", max_length=256)] = ""
-    purge_logs: Annotated[bool, about("Also from Kafka's own files at once, see `erase --help`.", OPERATIONAL)] = False
+    scope: Annotated[EraseScope, about("Scope: user, session or app.", BEHAVIOUR)]
+    app_id: Annotated[AppId, about("Id of the app; empty for a user in all apps.", max_length=256)] = ""
+    user_id: Annotated[UserId, about("Id of the user; empty for a session or an app.", max_length=256)] = ""
+    session_id: Annotated[SessionId, about("Id of the session; empty for a user or an app.", max_length=256)] = ""
+    by: Annotated[Operator, about("Name of the requester's token.", max_length=256)] = ""
+    purge_logs: Annotated[bool, about("Whether to purge Kafka's files at once, see `erase --help`.", OPERATIONAL)] = (
+        False
+    )
 
 
 class ErasedSession(Struct, frozen=True, gc=False):
-    """A conversation that is forgotten."""
+    """A session that is erased."""
 
     app_id: AppId
     session_id: SessionId
 
 
 class VectorsErasureDue(ErasureEvent, frozen=True, kw_only=True, tag="vectors_erasure_due"):
-    """The index has read everything that was written of the subject: it removes it now."""
+    """The index has read all records of the subject, and deletes its points now."""
 
-    scope: Annotated[EraseScope, about("Whether a user, a session or an app is forgotten.", BEHAVIOUR)]
-    app_id: Annotated[AppId, about("The app; empty for a user in all apps.")] = ""
-    user_id: Annotated[UserId, about("The user; empty for a session or an app.")] = ""
-    session_ids: Annotated[SessionIds, about("Conversations that are forgotten.")] = []
-    sessions: Annotated[
-        list[ErasedSession], about("Conversations that are forgotten, each with its app.", IDENTIFIER)
-    ] = []
+    scope: Annotated[EraseScope, about("Scope: user, session or app.", BEHAVIOUR)]
+    app_id: Annotated[AppId, about("Id of the app; empty for a user in all apps.")] = ""
+    user_id: Annotated[UserId, about("Id of the user; empty for a session or an app.")] = ""
+    session_ids: Annotated[SessionIds, about("Ids of the erased sessions.")] = []
+    sessions: Annotated[list[ErasedSession], about("Erased sessions, each with its app.", IDENTIFIER)] = []
 
 
 class ErasedStore(Struct, frozen=True, kw_only=True, gc=False):
-    """One store of an erasure, for instance `topic profiles.v1`, `archive turns`, `vectors facts`, `state sessions`."""
+    """One store of an erasure, e.g. `topic profiles.v1`, `archive turns`, `vectors facts`, `state sessions`."""
 
-    store: Annotated[str, about("Which topic, table, collection or state.", OPERATIONAL)]
-    looked_at: Annotated[int, about("Entries that were read to find the subject's.", OPERATIONAL)]
-    removed: Annotated[int, about("Entries of the subject that went.", OPERATIONAL)]
-    remaining: Annotated[int, about("Entries of the subject that a second look found.", OPERATIONAL)]
-    expires_at: Annotated[UtcTime | None, about("When what remains goes by itself; null: nothing.", OPERATIONAL)] = None
+    store: Annotated[str, about("Name of the topic, table, collection or state.", OPERATIONAL)]
+    looked_at: Annotated[int, about("Number of entries read to find those of the subject.", OPERATIONAL)]
+    removed: Annotated[int, about("Number of deleted entries of the subject.", OPERATIONAL)]
+    remaining: Annotated[int, about("Number of entries of the subject found by a second check.", OPERATIONAL)]
+    expires_at: Annotated[UtcTime | None, about("Time at which the rest expires; null: none does.", OPERATIONAL)] = None
 
 
 class VectorsErased(ErasureEvent, frozen=True, kw_only=True, tag="vectors_erased"):
-    """The index removed the subject's points, and their bytes."""
+    """The index deleted the subject's points and their bytes."""
 
-    stores: Annotated[list[ErasedStore], about("What was looked at and removed, by store.", OPERATIONAL)]
+    stores: Annotated[list[ErasedStore], about("Entries read and deleted, by store.", OPERATIONAL)]
 
 
 class ErasureProved(ErasureEvent, frozen=True, kw_only=True, tag="erasure_proved"):
-    """What was looked at and removed, by store. Kept for ever; names nobody."""
+    """Proof of an erasure: entries read and deleted, by store. Kept for ever; contains no names."""
 
-    scope: Annotated[EraseScope, about("Whether a user, a session or an app was forgotten.", BEHAVIOUR)]
+    scope: Annotated[EraseScope, about("Scope: user, session or app.", BEHAVIOUR)]
     subject: Annotated[
-        str, about("SHA-256 of scope, app, user and session, each after a zero byte: names nobody by itself.", CONTENT)
+        str, about("SHA-256 of scope, app, user and session, each after a zero byte; contains no names.", CONTENT)
     ]
-    by: Annotated[Operator, about("Who asked for it.")]
-    requested_at: Annotated[UtcTime, about("When it was asked for.", OPERATIONAL)]
-    sessions: Annotated[int, about("How many conversations were forgotten.", BEHAVIOUR)]
-    stores: Annotated[list[ErasedStore], about("What was looked at and removed, by store.", OPERATIONAL)]
-    complete: Annotated[bool, about("Whether nothing remains; what waits for its retention does.", BEHAVIOUR)]
+    by: Annotated[Operator, about("Name of the requester's token.")]
+    requested_at: Annotated[UtcTime, about("Time of the request.", OPERATIONAL)]
+    sessions: Annotated[int, about("Number of erased sessions.", BEHAVIOUR)]
+    stores: Annotated[list[ErasedStore], about("Entries read and deleted, by store.", OPERATIONAL)]
+    complete: Annotated[bool, about("Whether no entries remain; entries that await their retention count.", BEHAVIOUR)]
 
 
 ErasureRecord = EraseRequested | VectorsErasureDue | VectorsErased | ErasureProved
@@ -169,17 +169,17 @@ _Name = Annotated[str, Meta(max_length=256)]
 
 
 class AccessAudited(Struct, frozen=True, kw_only=True, tag_field="type", tag="access_audited", gc=False):
-    """Somebody was answered with what was said, or did something; ids are empty where the request named none."""
+    """A caller read text or changed something. Ids that the request did not name are empty."""
 
-    id: Annotated[str, about("Names the record; random.", IDENTIFIER, names="event", min_length=1, max_length=64)]
-    timestamp: Annotated[UtcTime, about("When it was answered, aware, RFC 3339.")]
-    kind: Annotated[AuditKind, about("Whether words were read or something was done.", BEHAVIOUR)]
-    by: Annotated[_Name, about("Name of the token, never the token.", IDENTIFIER, names="operator")]
-    method: Annotated[str, about("Of the request.", OPERATIONAL, max_length=16)]
-    route: Annotated[_Name, about("The route's template; of a tool `/mcp` and its name.", OPERATIONAL)]
-    status: Annotated[int, about("HTTP status of the answer.", BEHAVIOUR, unit="HTTP status", ge=100, le=599)]
-    given: Annotated[int, about("How many things the answer had.", BEHAVIOUR, ge=0, le=2**53)] = 0
-    app_id: Annotated[_Name, about("App that the request was about, if any.", OPERATIONAL, names="app")] = ""
-    session_id: Annotated[_Name, about("Likewise its session.", IDENTIFIER, names="session")] = ""
-    user_id: Annotated[_Name, about("Likewise its user.", IDENTIFIER, names="user")] = ""
-    project_id: Annotated[_Name, about("Likewise its project.", IDENTIFIER, names="project")] = ""
+    id: Annotated[str, about("Random id of the record.", IDENTIFIER, names="event", min_length=1, max_length=64)]
+    timestamp: Annotated[UtcTime, about("Time of the response, with a UTC offset (RFC 3339).")]
+    kind: Annotated[AuditKind, about("Kind of access: text was read, or a change made.", BEHAVIOUR)]
+    by: Annotated[_Name, about("Name of the token, never the token itself.", IDENTIFIER, names="operator")]
+    method: Annotated[str, about("HTTP method of the request.", OPERATIONAL, max_length=16)]
+    route: Annotated[_Name, about("Template of the route; of a tool `/mcp` and its name.", OPERATIONAL)]
+    status: Annotated[int, about("HTTP status of the response.", BEHAVIOUR, unit="HTTP status", ge=100, le=599)]
+    given: Annotated[int, about("Number of items in the response.", BEHAVIOUR, ge=0, le=2**53)] = 0
+    app_id: Annotated[_Name, about("Id of the app in the request, if any.", OPERATIONAL, names="app")] = ""
+    session_id: Annotated[_Name, about("Id of the session in the request, if any.", IDENTIFIER, names="session")] = ""
+    user_id: Annotated[_Name, about("Id of the user in the request, if any.", IDENTIFIER, names="user")] = ""
+    project_id: Annotated[_Name, about("Id of the project in the request, if any.", IDENTIFIER, names="project")] = ""

@@ -61,7 +61,7 @@ def about(text: str = "", privacy: Privacy | None = None, *, unit: str = "", nam
     return Meta(description=text or None, extra={key: value for key, value in said.items() if value}, **rules)
 
 
-TYPE = Meaning("Which event it is.", BEHAVIOUR)
+TYPE = Meaning("Type of the event.", BEHAVIOUR)
 """Of the tag by which events on one topic are told apart: it is no field."""
 
 
@@ -161,49 +161,49 @@ NAMED = printable(1, 256)
 Identifier = Annotated[str, NAMED]
 Ratio = Annotated[float, about(privacy=BEHAVIOUR, unit="0-1", ge=0.0, le=1.0)]
 MessageId = Annotated[
-    Identifier, about("The producer's id of the message, unique in its session.", IDENTIFIER, names="turn")
+    Identifier, about("Id that the producer gave the message, unique in its session.", IDENTIFIER, names="turn")
 ]
 TurnNumber = Annotated[int, about(privacy=BEHAVIOUR, unit="turn number", ge=0, le=2**53)]
 UtcTime = Annotated[datetime, about(privacy=BEHAVIOUR, tz=True)]
 Count = Annotated[int, about(privacy=BEHAVIOUR, ge=0, le=2**53)]
-EventTime = Annotated[UtcTime, about("Event time, aware, RFC 3339.")]
+EventTime = Annotated[UtcTime, about("Event time with a UTC offset (RFC 3339).")]
 StartTime = Annotated[UtcTime, about("Event time of the first turn.")]
 EndTime = Annotated[UtcTime, about("Event time of the last turn.")]
 
 # --- without: what goes out is made, not decoded --------------------------------------------------------------
 
-SessionId = Annotated[str, about("Conversation that it is about.", IDENTIFIER, names="session")]
-UserId = Annotated[str, about("User who takes part in the conversation.", IDENTIFIER, names="user")]
-AppId = Annotated[str, about("App that it belongs to.", OPERATIONAL, names="app")]
-SessionIds = Annotated[list[str], about("Conversations that it is about.", IDENTIFIER, names="session")]
-ProjectId = Annotated[str, about("Project of the app.", IDENTIFIER, names="project")]
-AlertId = Annotated[str, about("Names the alert through its life.", IDENTIFIER, names="alert")]
-TopicId = Annotated[str, about("Names the topic through its life, in its session.", IDENTIFIER, names="topic")]
+SessionId = Annotated[str, about("Id of the session (conversation).", IDENTIFIER, names="session")]
+UserId = Annotated[str, about("Id of the user in the conversation.", IDENTIFIER, names="user")]
+AppId = Annotated[str, about("Id of the app.", OPERATIONAL, names="app")]
+SessionIds = Annotated[list[str], about("Ids of the sessions (conversations).", IDENTIFIER, names="session")]
+ProjectId = Annotated[str, about("Id of the project in its app.", IDENTIFIER, names="project")]
+AlertId = Annotated[str, about("Id of the alert, constant for its life.", IDENTIFIER, names="alert")]
+TopicId = Annotated[str, about("Id of the topic in its session, constant for its life.", IDENTIFIER, names="topic")]
 EventId = Annotated[
-    str, about("Deterministic id of this event: a repeat after a crash has the same.", IDENTIFIER, names="event")
+    str, about("Deterministic id of the event: a repeat after a crash has the same id.", IDENTIFIER, names="event")
 ]
 RequestName = Annotated[
-    str, about("Chosen by whoever asked; what came of it is found by it.", IDENTIFIER, names="request")
+    str, about("Id of the request, chosen by the requester; its result carries the id.", IDENTIFIER, names="request")
 ]
-Operator = Annotated[str, about("Who: the name of the token's holder, never the token.", IDENTIFIER, names="operator")]
+Operator = Annotated[str, about("Name of the caller's token, never the token itself.", IDENTIFIER, names="operator")]
 Share = Annotated[float, about(privacy=BEHAVIOUR, unit="0-1")]
 Score = Annotated[
-    Share, about("What moves the mode, 0-1: the calibrated probability; the combined score where no model judges.")
+    Share, about("Score that sets the mode, 0-1: the calibrated probability; without a model the combined score.")
 ]
 UnsupportedTurns = Annotated[
-    dict[str, int], about("Language to the user turns in it that have no risk: the scorer does not read it.", BEHAVIOUR)
+    dict[str, int], about("User turns without a risk, by language, as the scorer does not support it.", BEHAVIOUR)
 ]
-Importance = Annotated[Share, about("How much it matters, 0-1.")]
-Confidence = Annotated[Share, about("How sure the extractor is, 0-1; a correction counts as 1.")]
+Importance = Annotated[Share, about("Importance, 0-1.")]
+Confidence = Annotated[Share, about("Confidence of the extractor, 0-1; 1 for a correction.")]
 TurnIndex = Annotated[int, about("Turn number: position in the session.", BEHAVIOUR, unit="turn number")]
-FirstTurn = Annotated[TurnIndex, about("Lowest turn number, inside the range.")]
-LastTurn = Annotated[TurnIndex, about("Highest turn number, inside the range.")]
+FirstTurn = Annotated[TurnIndex, about("Lowest turn number of the range, inclusive.")]
+LastTurn = Annotated[TurnIndex, about("Highest turn number of the range, inclusive.")]
 Tokens = Annotated[int, about("Tokens of the summary.", BEHAVIOUR, unit="tokens")]
 Bytes = Annotated[int, about("UTF-8 bytes of the summary.", BEHAVIOUR, unit="bytes")]
-Summary = Annotated[str, about("What was said, shorter.", CONTENT)]
-SummarisedBy = Annotated[str, about("What wrote the summary.", OPERATIONAL)]
-KeyTopics = Annotated[list[str], about("Topics of the text, the most prominent first.", CONTENT)]
+Summary = Annotated[str, about("Summary of what was said.", CONTENT)]
+SummarisedBy = Annotated[str, about("Name of the summariser.", OPERATIONAL)]
+KeyTopics = Annotated[list[str], about("Topics of the text, most prominent first.", CONTENT)]
 Embedding = Annotated[
-    list[float], about("Of the summary, of unit length; empty where nothing could embed it.", BEHAVIOUR)
+    list[float], about("Embedding of the summary, of unit length; empty if it could not be embedded.", BEHAVIOUR)
 ]
-EmbeddedBy = Annotated[str, about("Which embedder made the embedding; empty without one.", OPERATIONAL)]
+EmbeddedBy = Annotated[str, about("Name of the embedder; empty without an embedding.", OPERATIONAL)]

@@ -20,7 +20,7 @@ MOST_NAMED = 1_000
 """Ids that one event names."""
 MOST_SENTENCES = 60
 """Of one message that a second reader is asked for."""
-SummarisedKind = Annotated[Literal["chunk", "episode"], about("Which of the two it is.", BEHAVIOUR)]
+SummarisedKind = Annotated[Literal["chunk", "episode"], about("Kind of the item.", BEHAVIOUR)]
 _Ids = Annotated[list[ItemId], Meta(min_length=1, max_length=MOST_NAMED)]
 
 
@@ -37,9 +37,9 @@ def project_key(app_id: str, project_id: str) -> str:
 
 
 class ProjectTurnAdded(Output, frozen=True, kw_only=True, tag="project_turn_added"):
-    """A turn of a session of the project was counted."""
+    """A turn of a session of the project was folded into its session."""
 
-    session_id: Annotated[SessionId, about("Conversation of the turn.")]
+    session_id: Annotated[SessionId, about("Id of the turn's session.")]
     project_id: ProjectId
     turn: TurnIndex
     role: Speaker
@@ -47,83 +47,83 @@ class ProjectTurnAdded(Output, frozen=True, kw_only=True, tag="project_turn_adde
 
 
 class ProjectConversationEnded(Output, frozen=True, kw_only=True, tag="project_conversation_ended"):
-    """A session of the project ended, or fell silent."""
+    """A session of the project ended or timed out."""
 
-    session_id: Annotated[SessionId, about("Conversation that ended.")]
+    session_id: Annotated[SessionId, about("Id of the session that ended.")]
     project_id: ProjectId
-    status: Annotated[ConversationStatus, about("`ended`, or `paused` if the session fell silent.", BEHAVIOUR)]
-    reason: Annotated[str, about("Why the session closed.", CONTENT)]
+    status: Annotated[ConversationStatus, about("`ended`, or `paused` if the session timed out.", BEHAVIOUR)]
+    reason: Annotated[str, about("Reason why the session closed.", CONTENT)]
     last_turn: Annotated[TurnIndex, about("Highest turn number of the session.")]
 
 
 class ReadStatement(Struct, frozen=True, kw_only=True, gc=False):
-    """What a second reader takes a sentence for."""
+    """A statement that a second reader found in a sentence."""
 
-    content: Annotated[str, about("The sentence.", CONTENT, min_length=1, max_length=MOST_CONTENT_CHARS)]
+    content: Annotated[str, about("Text of the sentence.", CONTENT, min_length=1, max_length=MOST_CONTENT_CHARS)]
     memory_type: Annotated[
         MemoryType, about("Fact, decision, preference, entity, procedure, constraint or goal.", BEHAVIOUR)
     ]
-    confidence: Annotated[Ratio, about("How probable the reader takes it to be, 0-1.")]
+    confidence: Annotated[Ratio, about("Probability according to the reader, 0-1.")]
 
 
 class ProjectCommand(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
-    """Base of what people, readers and the clock send to a project's memory."""
+    """Base of the commands of people, readers and the clock to a project's memory."""
 
-    app_id: Annotated[AppId, NAMED, about("App of the project.")]
-    project_id: Annotated[ProjectId, NAMED, about("Project whose memory it is.")]
+    app_id: Annotated[AppId, NAMED, about("Id of the project's app.")]
+    project_id: Annotated[ProjectId, NAMED, about("Id of the project.")]
     timestamp: EventTime
 
 
 class StatementsRead(ProjectCommand, frozen=True, kw_only=True, tag="statements_read", gc=False):
-    """Answer to `StatementsRequested`: what its sentences state. Of a conversation that is gone it changes nothing."""
+    """Answer to `StatementsRequested`: statements of its sentences. Ignored if the conversation was removed since."""
 
-    session_id: Annotated[SessionId, about("Conversation in which it was said.")]
-    user_id: Annotated[UserId, about("Who said it.", max_length=256)] = ""
-    turn: Annotated[TurnIndex, about("Turn that says so.")]
-    statements: Annotated[list[ReadStatement], about("What was found.", CONTENT, max_length=MOST_SENTENCES)]
-    read_by: Annotated[str, about("The reader's name.", OPERATIONAL, max_length=256)] = ""
+    session_id: Annotated[SessionId, about("Id of the session in which it was said.")]
+    user_id: Annotated[UserId, about("Id of the user who said it.", max_length=256)] = ""
+    turn: Annotated[TurnIndex, about("Number of the turn that says so.")]
+    statements: Annotated[list[ReadStatement], about("Statements found.", CONTENT, max_length=MOST_SENTENCES)]
+    read_by: Annotated[str, about("Name of the reader.", OPERATIONAL, max_length=256)] = ""
     asked_offset: AskedOffset = NOT_ASKED
 
 
 class ProjectSummarised(ProjectCommand, frozen=True, kw_only=True, tag="project_summarised", gc=False):
-    """Answer to `ProjectSummaryRequested`. Of a chunk or episode that went, grew or merged since it changes nothing."""
+    """Answer to `ProjectSummaryRequested`. Ignored if the chunk or episode was removed, extended or merged since."""
 
-    session_id: Annotated[SessionId, about("Conversation that it is of.")]
+    session_id: Annotated[SessionId, about("Id of the item's session.")]
     kind: SummarisedKind
-    item_id: Annotated[ItemId, about("The chunk or episode.")]
+    item_id: Annotated[ItemId, about("Id of the chunk or episode.")]
     first_turn: FirstTurn
     last_turn: LastTurn
-    summary: Annotated[str, about("What was said, shorter.", CONTENT, min_length=1, max_length=MOST_SUMMARY_CHARS)]
+    summary: Annotated[str, about("Summary of what was said.", CONTENT, min_length=1, max_length=MOST_SUMMARY_CHARS)]
     key_topics: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=200)]],
-        about("Topics of the text, the most prominent first.", CONTENT, max_length=64),
+        about("Topics of the text, most prominent first.", CONTENT, max_length=64),
     ] = []
     summarised_by: Annotated[SummarisedBy, Meta(max_length=256)]
     asked_offset: AskedOffset = NOT_ASKED
 
 
 class MemoriesAccessed(ProjectCommand, frozen=True, kw_only=True, tag="memories_accessed", gc=False):
-    """Readers retrieved these: memories and episodes, as often as they are named."""
+    """Readers retrieved these memories and episodes. Each mention of an id is one access."""
 
-    ids: Annotated[_Ids, about("Memories and episodes, as often as they were retrieved.", IDENTIFIER, names="item")]
+    ids: Annotated[_Ids, about("Ids of memories and episodes, one for each access.", IDENTIFIER, names="item")]
 
 
 class ProjectWorkDue(ProjectCommand, frozen=True, kw_only=True, tag="project_work_due", gc=False):
     """Written by a memory worker when a project's consolidation is due and nothing else arrives.
 
-    The time that counts is that of its record, so that a replay sees the same clock.
+    The fold uses the time of the record, so that a replay sees the same clock.
     """
 
 
 class ManualProjectCommand(ProjectCommand, frozen=True, kw_only=True, tag_field="type", gc=False):
-    """Base of what somebody does by hand. Each is answered in `ProjectChanged.results` and audited."""
+    """Base of the manual commands. Each has a result in `ProjectChanged.results`, and is audited."""
 
     request_id: RequestId = ""
     by: Annotated[Operator, Meta(max_length=256)] = ""
 
 
 class ProjectMemoryAdded(ManualProjectCommand, frozen=True, kw_only=True, tag="project_memory_added", gc=False):
-    """Somebody knows something. What is known already is strengthened."""
+    """A memory is added by hand. If it exists already, it is strengthened."""
 
     memory_type: Annotated[
         MemoryType, about("Fact, decision, preference, entity, procedure, constraint or goal.", BEHAVIOUR)
@@ -132,71 +132,71 @@ class ProjectMemoryAdded(ManualProjectCommand, frozen=True, kw_only=True, tag="p
     category: Category = ""
     tags: Tags = []
     subject: Subject = ""
-    importance: Annotated[Ratio | None, about("How much it matters, 0-1; null: the default of its type.")] = None
-    valid_from: Annotated[UtcTime | None, about("From when it holds in the world; null: the command's time.")] = None
+    importance: Annotated[Ratio | None, about("Importance, 0-1; null: the default of its type.")] = None
+    valid_from: Annotated[UtcTime | None, about("Start of the validity; null: the command's time.")] = None
     valid_until: ValidUntil = None
 
 
 class ProjectMemoryEdited(ManualProjectCommand, frozen=True, kw_only=True, tag="project_memory_edited", gc=False):
-    """A memory is put right, expired, archived or restored; None leaves a field as it is."""
+    """A memory is edited, expired, archived or restored by hand. None leaves a field unchanged."""
 
-    memory_id: Annotated[ItemId, about("Memory that is put right, expired, archived or restored.")]
+    memory_id: Annotated[ItemId, about("Id of the memory to edit.")]
     content: Annotated[
         Annotated[str, Meta(min_length=1, max_length=MOST_CONTENT_CHARS)] | None,
-        about("The new text; null: as it was.", CONTENT),
+        about("New text; null: unchanged.", CONTENT),
     ] = None
-    category: Annotated[Category | None, about("The new category; null: as it was.")] = None
-    tags: Annotated[Tags | None, about("In place of the tags it had; null: as they were.")] = None
-    importance: Annotated[Ratio | None, about("The new importance, 0-1; null: as it was.")] = None
-    valid_from: Annotated[UtcTime | None, about("Time of the world from which it holds; null: as it was.")] = None
-    valid_until: Annotated[UtcTime | None, about("From when it no longer holds in the world; null: as it was.")] = None
-    reopened: Annotated[bool, about("Whether its end is taken back; not together with an end.", BEHAVIOUR)] = False
-    archived: Annotated[bool | None, about("Whether it is put away; null: as it was.", BEHAVIOUR)] = None
+    category: Annotated[Category | None, about("New category; null: unchanged.")] = None
+    tags: Annotated[Tags | None, about("New tags, replacing the old; null: unchanged.")] = None
+    importance: Annotated[Ratio | None, about("New importance, 0-1; null: unchanged.")] = None
+    valid_from: Annotated[UtcTime | None, about("New start of the validity; null: unchanged.")] = None
+    valid_until: Annotated[UtcTime | None, about("New end of the validity; null: unchanged.")] = None
+    reopened: Annotated[bool, about("Whether to remove the end of validity; excludes a new end.", BEHAVIOUR)] = False
+    archived: Annotated[bool | None, about("Whether it is archived; null: unchanged.", BEHAVIOUR)] = None
 
 
 class ProjectMemoryDeleted(ManualProjectCommand, frozen=True, kw_only=True, tag="project_memory_deleted", gc=False):
-    """A memory goes, with all relationships to it. One that is gone already: said so, no error."""
+    """A memory is deleted with all relationships to it. Deleting an unknown one is a no-op, and the result says so."""
 
-    memory_id: Annotated[ItemId, about("Memory that goes, with all edges to it.")]
+    memory_id: Annotated[ItemId, about("Id of the memory to delete.")]
 
 
 class PendingFactDecided(ManualProjectCommand, frozen=True, kw_only=True, tag="pending_fact_decided", gc=False):
-    """Somebody promotes a pending fact, or discards it."""
+    """A pending fact is promoted or discarded by hand."""
 
-    pending_id: Annotated[ItemId, about("Pending fact that is decided.")]
-    promoted: Annotated[bool, about("Whether it becomes a memory; false: it is discarded.", BEHAVIOUR)]
+    pending_id: Annotated[ItemId, about("Id of the pending fact.")]
+    promoted: Annotated[bool, about("True: it becomes a memory; false: it is discarded.", BEHAVIOUR)]
 
 
 class RelationshipSet(ManualProjectCommand, frozen=True, kw_only=True, tag="relationship_set", gc=False):
-    """Somebody relates two memories, or takes it back."""
+    """A relationship of two memories is set or deleted by hand."""
 
-    source_id: Annotated[ItemId, about("Memory that the edge goes out from.")]
-    target_id: Annotated[ItemId, about("Memory that it leads to.")]
-    relation: Annotated[RelationType, about("How the one stands to the other, for instance depends_on.")]
-    strength: Annotated[Ratio | None, about("How strong, 0-1; null: the edge goes.")] = 1.0
+    source_id: Annotated[ItemId, about("Id of the source memory.")]
+    target_id: Annotated[ItemId, about("Id of the target memory.")]
+    relation: Annotated[RelationType, about("Type of the relationship, e.g. depends_on.")]
+    strength: Annotated[Ratio | None, about("Strength, 0-1; null: delete the relationship.")] = 1.0
 
 
 class ConversationStatusSet(ManualProjectCommand, frozen=True, kw_only=True, tag="conversation_status_set", gc=False):
-    """Somebody starts, pauses or ends a conversation of the project; its turns still come as turns."""
+    """A conversation of the project is started, paused or ended by hand. Its turns arrive as turns."""
 
-    conversation_id: Annotated[SessionId, NAMED, about("Conversation that is started, paused or ended.")]
-    status: Annotated[ConversationStatus, about("Active, paused or ended.", BEHAVIOUR)]
-    summary: Annotated[str, about("What its end is told with.", CONTENT, max_length=2_000)] = ""
+    conversation_id: Annotated[SessionId, NAMED, about("Id of the session.")]
+    status: Annotated[ConversationStatus, about("New status: active, paused or ended.", BEHAVIOUR)]
+    summary: Annotated[str, about("Summary to keep with the end.", CONTENT, max_length=2_000)] = ""
 
 
 class ConsolidationAsked(ManualProjectCommand, frozen=True, kw_only=True, tag="consolidation_asked", gc=False):
-    """A consolidation is wanted now; it also runs by itself."""
+    """Requests a consolidation now. Consolidations also run on schedule."""
 
 
 class ProjectImported(ManualProjectCommand, frozen=True, kw_only=True, tag="project_imported", gc=False):
-    """Items of a saved project (`turntide memory project export`). An item that is there already is replaced."""
+    """Items of an exported project (`turntide memory project export`). An existing item is replaced."""
 
-    memories: Annotated[list[ProjectMemory], about("Memories to take in.", CONTENT, max_length=200)] = []
-    episodes: Annotated[list[ProjectEpisode], about("Episodes to take in.", CONTENT, max_length=200)] = []
-    chunks: Annotated[list[ConversationChunk], about("Chunks to take in.", CONTENT, max_length=200)] = []
-    conversations: Annotated[list[ProjectConversation], about("Sessions to take in.", CONTENT, max_length=200)] = []
-    pending: Annotated[list[PendingFact], about("Pending facts to take in.", CONTENT, max_length=200)] = []
-    messages: Annotated[list[ImportedMessage], about("Messages at hand of these.", CONTENT, max_length=200)] = []
+    memories: Annotated[list[ProjectMemory], about("Memories to import.", CONTENT, max_length=200)] = []
+    episodes: Annotated[list[ProjectEpisode], about("Episodes to import.", CONTENT, max_length=200)] = []
+    chunks: Annotated[list[ConversationChunk], about("Chunks to import.", CONTENT, max_length=200)] = []
+    conversations: Annotated[list[ProjectConversation], about("Sessions to import.", CONTENT, max_length=200)] = []
+    pending: Annotated[list[PendingFact], about("Pending facts to import.", CONTENT, max_length=200)] = []
+    messages: Annotated[list[ImportedMessage], about("Recent messages of the sessions.", CONTENT, max_length=200)] = []
 
 
 ProjectEvent = (
@@ -244,135 +244,133 @@ there were more than may be kept."""
 
 
 class ProjectItemChanged(Output, frozen=True, kw_only=True, tag="project_item_changed"):
-    """A memory, episode, chunk, conversation or pending fact came, changed or went. Compacted by kind and slot.
+    """A memory, episode, chunk, conversation or pending fact was added, changed or removed. Compacted by kind and slot.
 
-    Of the five only that of the event's kind is there, none if it went: its text goes with it. `session_id` and
-    `user_id` say where it was said first; of an erased one they are empty.
+    Only the field of the event's kind is set; none if the item was removed, so that its text goes too. `session_id`
+    and `user_id` say where it was said first; they are empty if that was erased.
     """
 
-    session_id: Annotated[SessionId, about("Conversation in which it was said first; empty: by hand, or erased.")]
-    user_id: Annotated[UserId, about("Who said it first; empty: by hand, or erased.")]
+    session_id: Annotated[SessionId, about("Id of the session in which it was first said; empty: by hand or erased.")]
+    user_id: Annotated[UserId, about("Id of the user who first said it; empty: by hand or erased.")]
     project_id: ProjectId
-    revision: Annotated[int, about("Of the project; rises with every event that changes it.", BEHAVIOUR, unit="number")]
-    kind: Annotated[ItemKind, about("Which of the five it is; the field of that name has it.", BEHAVIOUR)]
+    revision: Annotated[int, about("Revision of the project; rises with each change.", BEHAVIOUR, unit="number")]
+    kind: Annotated[ItemKind, about("Kind of the item; the field of that name has the item.", BEHAVIOUR)]
     slot: Annotated[
         int,
-        about("Place among those of its kind, from 0; what comes next into it replaces it.", IDENTIFIER, unit="number"),
+        about("Slot among the items of its kind, from 0; its next item replaces this one.", IDENTIFIER, unit="number"),
     ]
-    item_id: Annotated[str, about("Names the item; of a conversation the session.", IDENTIFIER, names="item")]
-    active: Annotated[bool, about("Whether it is there; false in the last event of one that went.", BEHAVIOUR)]
-    cause: Annotated[ItemCause, about("What happened to the item.", BEHAVIOUR)]
-    memory: Annotated[ProjectMemory | None, about("The memory; null for other kinds, or if it went.", CONTENT)] = None
-    episode: Annotated[ProjectEpisode | None, about("The episode; null for other kinds, or if it went.", CONTENT)] = (
-        None
-    )
-    chunk: Annotated[ConversationChunk | None, about("The chunk; null for other kinds, or if it went.", CONTENT)] = None
+    item_id: Annotated[str, about("Id of the item; of a conversation its session id.", IDENTIFIER, names="item")]
+    active: Annotated[bool, about("Whether it exists; false in the last event of a removed item.", BEHAVIOUR)]
+    cause: Annotated[ItemCause, about("Cause of the change.", BEHAVIOUR)]
+    memory: Annotated[ProjectMemory | None, about("The memory; null for other kinds or if removed.", CONTENT)] = None
+    episode: Annotated[ProjectEpisode | None, about("The episode; null for other kinds or if removed.", CONTENT)] = None
+    chunk: Annotated[ConversationChunk | None, about("The chunk; null for other kinds or if removed.", CONTENT)] = None
     conversation: Annotated[
-        ProjectConversation | None, about("The session; null for other kinds, or if it went.", CONTENT)
+        ProjectConversation | None, about("The conversation; null for other kinds or if removed.", CONTENT)
     ] = None
-    pending: Annotated[PendingFact | None, about("The fact; null for other kinds, or if it went.", CONTENT)] = None
+    pending: Annotated[PendingFact | None, about("The fact; null for other kinds or if removed.", CONTENT)] = None
 
 
 CommandOutcome = Literal["done", "unchanged", "not_found", "too_long", "too_many", "invalid"]
 
 
 class DeedResult(Struct, frozen=True, kw_only=True, gc=False):
-    """What a command by hand came to."""
+    """Result of a manual command."""
 
     request_id: RequestName
-    outcome: Annotated[CommandOutcome, about("Done, unchanged, or why not.", BEHAVIOUR)]
-    item_id: Annotated[str, about("What it made or changed; empty for nothing.", IDENTIFIER, names="item")] = ""
-    detail: Annotated[str, about("Why it was refused, without any text.", BEHAVIOUR)] = ""
-    count: Annotated[int, about("Items that it changed.", BEHAVIOUR)] = 0
+    outcome: Annotated[CommandOutcome, about("Result: done, unchanged, or the reason for a refusal.", BEHAVIOUR)]
+    item_id: Annotated[str, about("Id of the created or changed item; empty: none.", IDENTIFIER, names="item")] = ""
+    detail: Annotated[str, about("Reason for a refusal, without any text.", BEHAVIOUR)] = ""
+    count: Annotated[int, about("Number of changed items.", BEHAVIOUR)] = 0
 
 
 class ProjectChanged(Output, frozen=True, kw_only=True, tag="project_changed"):
-    """How far a project is, after each event that changed it, behind its items. Compacted by project."""
+    """State of a project after each event that changed it; follows its items' events. Compacted by project."""
 
-    session_id: Annotated[SessionId, about("Empty: it is no conversation's.")]
-    user_id: Annotated[UserId, about("Empty: it is nobody's.")]
+    session_id: Annotated[SessionId, about("Always empty: the event is about no session.")]
+    user_id: Annotated[UserId, about("Always empty: the event is about no user.")]
     project_id: ProjectId
-    revision: Annotated[int, about("Counts the events that changed the project, from 1.", BEHAVIOUR, unit="number")]
-    born: Annotated[str, about("Names this life of the project: after an erasure it has another.", BEHAVIOUR)]
-    turn_count: Annotated[Count, about("Turns of the project, of all conversations.")]
-    conversations: Annotated[Count, about("Conversations that are kept.")]
-    memories: Annotated[Count, about("Memories that are kept, archived ones among them.")]
-    archived: Annotated[Count, about("Memories that a consolidation, or somebody, put away.")]
-    episodes: Annotated[Count, about("Episodes that are kept.")]
-    pending: Annotated[Count, about("Facts that wait to become a memory.")]
-    chunks: Annotated[Count, about("Chunks that are kept, of all conversations.")]
-    created: Annotated[Count, about("Memories made, of all time.")]
-    consolidated_at: Annotated[UtcTime | None, about("When the last consolidation ended; null before the first.")]
-    consolidated: Annotated[ConsolidationFigures | None, about("What it came to.", BEHAVIOUR)] = None
+    revision: Annotated[int, about("Number of events that changed the project, from 1.", BEHAVIOUR, unit="number")]
+    born: Annotated[str, about("Id of this incarnation of the project; an erasure changes it.", BEHAVIOUR)]
+    turn_count: Annotated[Count, about("Number of turns in all conversations of the project.")]
+    conversations: Annotated[Count, about("Number of kept conversations.")]
+    memories: Annotated[Count, about("Number of kept memories, including archived ones.")]
+    archived: Annotated[Count, about("Number of archived memories.")]
+    episodes: Annotated[Count, about("Number of kept episodes.")]
+    pending: Annotated[Count, about("Number of pending facts.")]
+    chunks: Annotated[Count, about("Number of kept chunks in all conversations.")]
+    created: Annotated[Count, about("Number of memories ever created.")]
+    consolidated_at: Annotated[UtcTime | None, about("End of the last consolidation; null before the first.")]
+    consolidated: Annotated[ConsolidationFigures | None, about("Result of the last consolidation.", BEHAVIOUR)] = None
     seen: Annotated[
         dict[str, int],
-        about("Partition of the turns topic to the offset of the last of the project's turns that is in.", IDENTIFIER),
+        about("Offset of the last folded turn of the project, by partition of the turns topic.", IDENTIFIER),
     ]
-    results: Annotated[list[DeedResult], about("What the last commands by hand came to, the newest last.", IDENTIFIER)]
+    results: Annotated[list[DeedResult], about("Results of the latest manual commands, newest last.", IDENTIFIER)]
 
 
 class ProjectConsolidated(Output, frozen=True, kw_only=True, tag="project_consolidated"):
-    """A consolidation ended, with what became of what."""
+    """A consolidation ended, with its results."""
 
-    session_id: Annotated[SessionId, about("Empty: it is no conversation's.")]
-    user_id: Annotated[UserId, about("Empty: it is nobody's.")]
+    session_id: Annotated[SessionId, about("Always empty: the event is about no session.")]
+    user_id: Annotated[UserId, about("Always empty: the event is about no user.")]
     project_id: ProjectId
-    run: Annotated[Count, about("Counts the project's consolidations, from 1.", OPERATIONAL, unit="number")]
-    cause: Annotated[Literal["scheduled", "asked"], about("Whether it was due, or asked for.", BEHAVIOUR)]
-    started_at: Annotated[UtcTime, about("When it began, by the log's clock.")]
-    memories_looked_at: Annotated[Count, about("Memories that it went through.")]
-    decay_updated: Annotated[Count, about("Memories whose stored decay factor changed.")]
-    memories_archived: Annotated[Count, about("Memories put away: old, importance × decay below the limit.")]
-    archived_ids: Annotated[ItemIds, about("Which ones, as many as the policy names at most.")]
-    episodes_merged: Annotated[Count, about("Episodes that went into another.")]
+    run: Annotated[Count, about("Number of the project's consolidation, starting at 1.", OPERATIONAL, unit="number")]
+    cause: Annotated[Literal["scheduled", "asked"], about("Whether it was scheduled or requested.", BEHAVIOUR)]
+    started_at: Annotated[UtcTime, about("Start time, by the clock of the log.")]
+    memories_looked_at: Annotated[Count, about("Number of examined memories.")]
+    decay_updated: Annotated[Count, about("Number of memories whose stored decay factor changed.")]
+    memories_archived: Annotated[Count, about("Archived memories: old, importance × decay below the limit.")]
+    archived_ids: Annotated[ItemIds, about("Ids of archived memories, up to the policy's limit.")]
+    episodes_merged: Annotated[Count, about("Number of episodes merged into another.")]
     merged: Annotated[
         list[list[str]],
-        about("Of each merge the episode that stayed, then those that went into it.", IDENTIFIER, names="item"),
+        about("For each merge, the remaining episode, then those merged into it.", IDENTIFIER, names="item"),
     ]
-    pending_dropped: Annotated[Count, about("Pending facts that waited too long.")]
-    tokens_reclaimed: Annotated[Count, about("Tokens of what was archived, and what merging saved.", unit="tokens")]
+    pending_dropped: Annotated[Count, about("Number of expired pending facts.")]
+    tokens_reclaimed: Annotated[Count, about("Tokens of archived items, and tokens saved by merging.", unit="tokens")]
 
 
 class ProjectAudited(Output, frozen=True, kw_only=True, tag="project_audited"):
-    """Somebody did something to a project's memory by hand."""
+    """A manual command to a project's memory was carried out or refused."""
 
-    session_id: Annotated[SessionId, about("Empty: it is no conversation's.")]
-    user_id: Annotated[UserId, about("Empty: `by` says who did it.")]
+    session_id: Annotated[SessionId, about("Always empty: the event is about no session.")]
+    user_id: Annotated[UserId, about("Always empty: `by` names the caller.")]
     project_id: ProjectId
-    action: Annotated[str, about("The command's name.", BEHAVIOUR)]
-    item_id: Annotated[str, about("Item or conversation that was meant, if any.", IDENTIFIER, names="item")]
+    action: Annotated[str, about("Name of the command.", BEHAVIOUR)]
+    item_id: Annotated[str, about("Id of the item or conversation, if any.", IDENTIFIER, names="item")]
     by: Operator
     request_id: RequestName
-    outcome: Annotated[str, about("Done, unchanged, or why not.", BEHAVIOUR)]
-    count: Annotated[int, about("Items that it changed.", BEHAVIOUR)]
+    outcome: Annotated[str, about("Result: done, unchanged, or the reason for a refusal.", BEHAVIOUR)]
+    count: Annotated[int, about("Number of changed items.", BEHAVIOUR)]
 
 
 class StatementsRequested(Output, frozen=True, kw_only=True, tag="statements_requested"):
-    """Asks a second reader for what sentences of a user's message state in which the rules find nothing.
+    """Requests from a second reader the statements of sentences in which the rules find nothing.
 
     Answered by `StatementsRead` on `commands.v1`; nothing waits for it.
     """
 
-    session_id: Annotated[SessionId, about("Conversation in which it was said.")]
+    session_id: Annotated[SessionId, about("Id of the session in which it was said.")]
     project_id: ProjectId
     turn: TurnIndex
     sentences: Annotated[
-        list[Annotated[str, Meta(min_length=1)]], about("The sentences.", CONTENT, max_length=MOST_SENTENCES)
+        list[Annotated[str, Meta(min_length=1)]], about("Sentences to read.", CONTENT, max_length=MOST_SENTENCES)
     ]
 
 
 class ProjectSummaryRequested(Output, frozen=True, kw_only=True, tag="project_summary_requested"):
-    """Asks a slower summariser for a new or grown chunk or episode. Never waited for; see `ProjectSummarised`."""
+    """Requests a better summary of a new or grown chunk or episode. Nothing waits for it; see `ProjectSummarised`."""
 
-    session_id: Annotated[SessionId, about("Conversation that it is of.")]
+    session_id: Annotated[SessionId, about("Id of the item's session.")]
     project_id: ProjectId
     kind: SummarisedKind
-    item_id: Annotated[str, about("The chunk or episode.", IDENTIFIER, names="item")]
+    item_id: Annotated[str, about("Id of the chunk or episode.", IDENTIFIER, names="item")]
     first_turn: FirstTurn
     last_turn: LastTurn
-    summary: Annotated[str, about("An episode's summary by the rules, which says what it is of; else empty.", CONTENT)]
+    summary: Annotated[str, about("Extractive summary, which says what an episode is about; else empty.", CONTENT)]
     turns: Annotated[
-        list[RequestedTurn], about("Its messages at hand, an episode's with those before it; cut.", CONTENT)
+        list[RequestedTurn], about("Its available messages, of an episode also those before it; truncated.", CONTENT)
     ]
 
 

@@ -14,9 +14,9 @@ ShownAlerts = Literal["open", "firing", "unlabelled", "all"]
 
 
 class SavedSearch(Struct, frozen=True, kw_only=True, gc=False):
-    """Filters of an app's alerts under a name. No id is among them: an erasure has nothing to look for."""
+    """Named filter of an app's alerts. It holds no ids, so an erasure has nothing to delete."""
 
-    title: Annotated[str, about("What the saved search is called.", BEHAVIOUR, min_length=1, max_length=64)]
-    show: Annotated[ShownAlerts, about("Which of the alerts.", BEHAVIOUR)] = "open"
-    severity: Annotated[Severity | None, about("How urgent; null: any.", BEHAVIOUR)] = None
+    title: Annotated[str, about("Title of the saved search.", BEHAVIOUR, min_length=1, max_length=64)]
+    show: Annotated[ShownAlerts, about("Filter by the state of the alert.", BEHAVIOUR)] = "open"
+    severity: Annotated[Severity | None, about("Severity; null: any.", BEHAVIOUR)] = None
     category: Annotated[Harm | None, about("Kind of harm; null: any.", BEHAVIOUR)] = None

@@ -18,34 +18,34 @@ from models.events.fields import *
 class Turn(Struct, frozen=True, kw_only=True, gc=False):
     """One message of a conversation. A turn is one message, not an exchange."""
 
-    session_id: Annotated[SessionId, NAMED, about("Conversation; the record key.")]
+    session_id: Annotated[SessionId, NAMED, about("Id of the session (conversation); the record key.")]
     user_id: Annotated[UserId, NAMED]
-    app_id: Annotated[AppId, NAMED, about("App of the conversation: its id is unique within it.")] = DEFAULT_APP
+    app_id: Annotated[AppId, NAMED, about("Id of the app; session ids are unique within it.")] = DEFAULT_APP
     turn: Annotated[TurnNumber, about("Turn number: position in the session.")]
     role: Speaker
     content: Annotated[str, about("Text of the message, at most 256 KiB of UTF-8; may be empty.", CONTENT)]
     timestamp: EventTime
-    project_id: Annotated[Identifier | None, about("Project of the app, if any.", IDENTIFIER, names="project")] = None
-    risk: Annotated[Ratio | None, about("An upstream model's risk, 0-1; null: the scorer fills it.")] = None
-    metadata: Annotated[dict[str, Scalar] | None, about("Scalars passed through to the archive.", CONTENT)] = None
+    project_id: Annotated[Identifier | None, about("Id of the project, if any.", IDENTIFIER, names="project")] = None
+    risk: Annotated[Ratio | None, about("Risk from an upstream model, 0-1; null: the scorer sets it.")] = None
+    metadata: Annotated[dict[str, Scalar] | None, about("Scalar values, copied to the archive.", CONTENT)] = None
     message_id: MessageId | None = None
-    type: Annotated[Literal["turn"], about("Which event it is.", BEHAVIOUR)] = "turn"
+    type: Annotated[Literal["turn"], about("Type of the event.", BEHAVIOUR)] = "turn"
 
 
 class UnnumberedTurn(Struct, frozen=True, kw_only=True, gc=False):
-    """A turn that its session's fold numbers, in log order; a `message_id` of the session's last 256 is a repeat."""
+    """A turn that the fold numbers in log order. A `message_id` of the session's last 256 is a repeat."""
 
-    session_id: Annotated[SessionId, NAMED, about("Conversation; the record key.")]
+    session_id: Annotated[SessionId, NAMED, about("Id of the session (conversation); the record key.")]
     user_id: Annotated[UserId, NAMED]
-    app_id: Annotated[AppId, NAMED, about("App of the conversation: its id is unique within it.")] = DEFAULT_APP
+    app_id: Annotated[AppId, NAMED, about("Id of the app; session ids are unique within it.")] = DEFAULT_APP
     role: Speaker
     content: Annotated[str, about("Text of the message, at most 256 KiB of UTF-8; may be empty.", CONTENT)]
     timestamp: EventTime
-    project_id: Annotated[Identifier | None, about("Project of the app, if any.", IDENTIFIER, names="project")] = None
-    risk: Annotated[Ratio | None, about("An upstream model's risk, 0-1; null: the scorer fills it.")] = None
-    metadata: Annotated[dict[str, Scalar] | None, about("Scalars passed through to the archive.", CONTENT)] = None
+    project_id: Annotated[Identifier | None, about("Id of the project, if any.", IDENTIFIER, names="project")] = None
+    risk: Annotated[Ratio | None, about("Risk from an upstream model, 0-1; null: the scorer sets it.")] = None
+    metadata: Annotated[dict[str, Scalar] | None, about("Scalar values, copied to the archive.", CONTENT)] = None
     message_id: MessageId | None = None
-    type: Annotated[Literal["turn"], about("Which event it is.", BEHAVIOUR)] = "turn"
+    type: Annotated[Literal["turn"], about("Type of the event.", BEHAVIOUR)] = "turn"
 
     def numbered(self, turn: int) -> Turn:
         """The turn, with its number."""
@@ -56,60 +56,60 @@ AnyTurn = Turn | UnnumberedTurn
 
 
 class SessionEnded(Control, frozen=True, kw_only=True, tag="session_ended", gc=False):
-    """The conversation is over: close its memory and release its state."""
+    """The conversation ended: its memory is closed and its state released."""
 
-    reason: Annotated[str, about("Why the conversation is over.", CONTENT)] = "ended"
+    reason: Annotated[str, about("Reason for the end.", CONTENT)] = "ended"
 
 
 class AlertAcknowledged(Control, frozen=True, kw_only=True, tag="alert_acknowledged", gc=False):
-    """Somebody looks at the alert: no renotification until it is resolved or grows worse."""
+    """Somebody acknowledges an alert: it is not sent again until it is resolved or gets worse."""
 
     alert_id: AlertId
-    by: Annotated[Operator, about("Who acknowledged it.")] = ""
-    note: Annotated[str, about("Remark of whoever acknowledged.", CONTENT)] = ""
+    by: Annotated[Operator, about("Name of the token that acknowledged it.")] = ""
+    note: Annotated[str, about("Note on the acknowledgement.", CONTENT)] = ""
 
 
 class AlertTriaged(Control, frozen=True, kw_only=True, tag="alert_triaged", gc=False):
-    """Somebody says who looks after an alert, until when it may rest, or which other it repeats; null: as it was.
+    """Somebody assigns or snoozes an alert, or marks it as a duplicate; null: unchanged.
 
-    It shows no life of the session and moves no clock. Of a resolved alert it changes nothing, but its note is kept.
+    It is no activity of the session and moves no clock. Of a resolved alert only the note is kept.
     """
 
     alert_id: AlertId
-    assignee: Annotated[Operator | None, about("Who looks after it; empty: nobody.")] = None
-    snoozed_until: Annotated[UtcTime | None, about("Not told again before, unless worse; past: told now.")] = None
-    duplicate_of: Annotated[AlertId | None, about("Alert of the app that it repeats; empty: of none.")] = None
-    note: Annotated[str, about("Remark.", CONTENT)] = ""
-    by: Annotated[Operator, about("Who says so.")] = ""
+    assignee: Annotated[Operator | None, about("Assignee of the alert; empty: nobody.")] = None
+    snoozed_until: Annotated[UtcTime | None, about("End of the snooze, unless it gets worse; past: now.")] = None
+    duplicate_of: Annotated[AlertId | None, about("Id of the original alert of the app; empty: no duplicate.")] = None
+    note: Annotated[str, about("Note on the alert.", CONTENT)] = ""
+    by: Annotated[Operator, about("Name of the caller's token.")] = ""
 
 
 class AlertLabelled(Control, frozen=True, kw_only=True, tag="alert_labelled", gc=False):
-    """Somebody says whether an alert was right (the control event `label_alert`): back-tests measure by it.
+    """Somebody labels an alert as correct or not (the control event `label_alert`). Back-tests use the label.
 
-    It changes nothing in the session, and may come long after its end. The latest label of an alert counts; one that
-    names no alert says whether the session escalated, as of one that raised none.
+    It changes nothing in the session, and may arrive long after its end. The latest label of an alert counts. A label
+    without an alert says whether the session escalated, e.g. for a session that raised none.
     """
 
-    alert_id: Annotated[str, about("Alert that it is of; empty: the session's.", IDENTIFIER, names="alert")]
+    alert_id: Annotated[str, about("Id of the alert; empty: the label is the session's.", IDENTIFIER, names="alert")]
     escalating: Annotated[bool, about("True: the session did escalate; false: a false alarm.", BEHAVIOUR)]
-    reason: Annotated[str, about("Why, in their words.", CONTENT)] = ""
-    by: Annotated[Operator, about("Who says so.")] = ""
+    reason: Annotated[str, about("Reason, as free text.", CONTENT)] = ""
+    by: Annotated[Operator, about("Name of the caller's token.")] = ""
 
 
 class TurnsJudged(Control, frozen=True, kw_only=True, tag="turns_judged", gc=False):
-    """A slower judge answered `JudgementRequested`: the alert is weighed anew; one that is over does not change."""
+    """Answer of a slower judge to `JudgementRequested`: the alert is evaluated again, unless it is resolved."""
 
     alert_id: AlertId
-    judge: Annotated[str, about("Name and version of the model that judged.", OPERATIONAL)]
-    probability: Annotated[Ratio | None, about("That the turns it read are harmful, 0-1; null: no answer.")] = None
-    failure: Annotated[str, about("Why it did not answer; empty if it did.", OPERATIONAL)] = ""
-    elapsed_ms: Annotated[int, about("How long the judge took.", OPERATIONAL, unit="ms")] = 0
+    judge: Annotated[str, about("Name and version of the judge model.", OPERATIONAL)]
+    probability: Annotated[Ratio | None, about("Probability that the turns are harmful, 0-1; null: no answer.")] = None
+    failure: Annotated[str, about("Reason for no answer; empty if it answered.", OPERATIONAL)] = ""
+    elapsed_ms: Annotated[int, about("Duration of the judgement.", OPERATIONAL, unit="ms")] = 0
 
 
 class ClockTicked(Control, frozen=True, kw_only=True, tag="clock_ticked", gc=False):
     """Written by a session worker when a partition is idle and a deadline is due.
 
-    The time that counts is the broker's append time of this record, so that a replay sees the same clock.
+    The fold uses the broker's append time of this record, so that a replay sees the same clock.
     """
 
 
@@ -117,14 +117,14 @@ class ClockTicked(Control, frozen=True, kw_only=True, tag="clock_ticked", gc=Fal
 
 
 class TurnNumbered(Output, frozen=True, kw_only=True, tag="turn_numbered", gc=False):
-    """A turn that came without a number, and the number that the fold gave it; `source` is where it stands."""
+    """A turn that arrived without a number, and its number from the fold; `source` is its position in the log."""
 
     turn: TurnIndex
     role: Speaker
     content: Annotated[str, about("Text of the message.", CONTENT)]
-    project_id: Annotated[Identifier | None, about("Project of the app, if any.", IDENTIFIER, names="project")] = None
-    risk: Annotated[Ratio | None, about("An upstream model's risk, 0-1; null: the scorer fills it.")] = None
-    metadata: Annotated[dict[str, Scalar] | None, about("Scalars passed through to the archive.", CONTENT)] = None
+    project_id: Annotated[Identifier | None, about("Id of the project, if any.", IDENTIFIER, names="project")] = None
+    risk: Annotated[Ratio | None, about("Risk from an upstream model, 0-1; null: the scorer sets it.")] = None
+    metadata: Annotated[dict[str, Scalar] | None, about("Scalar values, copied to the archive.", CONTENT)] = None
     message_id: MessageId | None = None
 
     @property
@@ -134,7 +134,7 @@ class TurnNumbered(Output, frozen=True, kw_only=True, tag="turn_numbered", gc=Fa
 
 
 class SignalShare(Struct, frozen=True, gc=False):
-    """One signal's value and its share of the combined score; the shares of an alert add up to 1."""
+    """Value of a signal and its share of the combined score; the shares of an alert add up to 1."""
 
     name: Annotated[str, about("Name of the signal.", BEHAVIOUR)]
     value: Annotated[Share, about("Value of the signal, 0-1.")]
@@ -142,63 +142,63 @@ class SignalShare(Struct, frozen=True, gc=False):
 
 
 class EvidenceTurn(Struct, frozen=True, gc=False):
-    """A turn that an alert rests on. Id `session_turn` as in the vector store; never its text."""
+    """A turn that is evidence of an alert. Id `session_turn` as in the vector store; never its text."""
 
     id: Annotated[str, about("`session_turn`, as in the vector store.", IDENTIFIER, names="turn")]
     turn: TurnIndex
     risk: Annotated[Share, about("Risk of the turn, 0-1.")]
-    why: Annotated[str, about("Why this turn is evidence, in fixed words.", BEHAVIOUR)]
-    log_odds: Annotated[float, about("What it added to the log-odds that the session escalates.", BEHAVIOUR)] = 0.0
+    why: Annotated[str, about("Reason why the turn is evidence, in fixed words.", BEHAVIOUR)]
+    log_odds: Annotated[float, about("Contribution of the turn to the log-odds of escalation.", BEHAVIOUR)] = 0.0
 
 
 class Contribution(Struct, frozen=True, gc=False):
-    """What one signal adds to the log-odds that a session escalates, and what would be without it."""
+    """Contribution of one signal to the log-odds of escalation, and the result without it."""
 
-    signal: Annotated[str, about("Name of the signal; `upstream` and `judge` are what others say.", BEHAVIOUR)]
+    signal: Annotated[str, about("Name of the signal; `upstream` and `judge` are external scores.", BEHAVIOUR)]
     value: Annotated[Share, about("Value of the signal, 0-1.")]
-    log_odds: Annotated[float, about("What it adds to the log-odds that the session escalates.", BEHAVIOUR)]
-    probability_without: Annotated[Share, about("What the probability would be without the signal.")]
+    log_odds: Annotated[float, about("Contribution of the signal to the log-odds of escalation.", BEHAVIOUR)]
+    probability_without: Annotated[Share, about("Probability without the signal.")]
     alert_without: Annotated[bool, about("Whether the probability without it still reaches the threshold.", BEHAVIOUR)]
-    why: Annotated[str, about("What the signal saw, in numbers.", BEHAVIOUR)] = ""
+    why: Annotated[str, about("Explanation of the signal in numbers.", BEHAVIOUR)] = ""
 
 
 class TurnShare(Struct, frozen=True, gc=False):
-    """What one turn added to the log-odds."""
+    """Contribution of one turn to the log-odds."""
 
     turn: TurnIndex
-    log_odds: Annotated[float, about("What the turn added to the log-odds that the session escalates.", BEHAVIOUR)]
+    log_odds: Annotated[float, about("Contribution of the turn to the log-odds of escalation.", BEHAVIOUR)]
 
 
 class Escalation(Struct, frozen=True):
-    """The calibrated judgement of a session, taken apart exactly.
+    """The calibrated judgement of a session as an exact sum of contributions.
 
     `base_log_odds` and the `log_odds` of all contributions add up to `log_odds`, to the last digit (all are whole
     multiples of 0.0001); so do `base_log_odds`, `earlier_log_odds` and the `log_odds` of all `turns`.
     """
 
-    probability: Annotated[Share, about("That the session escalates, 0-1.")]
-    log_odds: Annotated[float, about("That the session escalates: the base and all contributions.", BEHAVIOUR)]
-    base_log_odds: Annotated[float, about("Log-odds of a session of which nothing is known.", BEHAVIOUR)]
-    threshold: Annotated[float, about("Probability from which an alert is raised.", OPERATIONAL, unit="0-1")]
-    model: Annotated[str, about("Name and digest of the model that judged.", OPERATIONAL)]
-    contributions: Annotated[list[Contribution], about("What each signal adds, the strongest first.", BEHAVIOUR)]
-    turns: Annotated[list[TurnShare], about("What the last turns added, in the order of their arrival.", BEHAVIOUR)]
-    earlier_log_odds: Annotated[float, about("What was added before these turns, and by a judge.", BEHAVIOUR)]
+    probability: Annotated[Share, about("Probability that the session escalates, 0-1.")]
+    log_odds: Annotated[float, about("Log-odds of escalation: the base and all contributions.", BEHAVIOUR)]
+    base_log_odds: Annotated[float, about("Log-odds of a session without evidence.", BEHAVIOUR)]
+    threshold: Annotated[float, about("Lowest probability that raises an alert.", OPERATIONAL, unit="0-1")]
+    model: Annotated[str, about("Name and digest of the model.", OPERATIONAL)]
+    contributions: Annotated[list[Contribution], about("Contribution of each signal, strongest first.", BEHAVIOUR)]
+    turns: Annotated[list[TurnShare], about("Contributions of the last turns, in order of arrival.", BEHAVIOUR)]
+    earlier_log_odds: Annotated[float, about("Contribution of earlier turns and of a judge.", BEHAVIOUR)]
 
 
 class RiskPoint(Struct, frozen=True, gc=False):
-    """Risk of one turn: the history beyond the window lives in the archive as these."""
+    """Risk of one turn. The archive keeps these points beyond the window."""
 
     turn: TurnIndex
     timestamp: EventTime
     risk: Annotated[Share, about("Risk of the turn, 0-1.")]
     score: Score
     mode: RiskMode
-    risk_source: Annotated[str, about("Who gave the risk: `upstream`, the producer, or `rules`.", BEHAVIOUR)]
+    risk_source: Annotated[str, about("Source of the risk: `upstream` (the producer) or `rules`.", BEHAVIOUR)]
 
 
 class ModeTransition(Struct, frozen=True, gc=False):
-    """At which turn the mode became what."""
+    """A change of the risk mode, with its turn."""
 
     turn: TurnIndex
     mode: RiskMode
@@ -215,60 +215,60 @@ class Slope(Struct, frozen=True, gc=False):
 class ProfileUpdated(Output, frozen=True, kw_only=True, tag="profile_updated"):
     """The session's profile after `turn_count` turns. Compacted by session."""
 
-    open: Annotated[bool, about("Whether the session still goes on.", BEHAVIOUR)]
-    turn_count: Annotated[int, about("Turns folded, duplicates not counted.", BEHAVIOUR)]
+    open: Annotated[bool, about("Whether the session is open.", BEHAVIOUR)]
+    turn_count: Annotated[int, about("Number of folded turns, without duplicates.", BEHAVIOUR)]
     last_turn: Annotated[TurnIndex, about("Highest turn number of the session so far.")]
-    duplicate_turns: Annotated[int, about("Turns that came again with a known number.", BEHAVIOUR)]
-    late_turns: Annotated[int, about("Turns that came too late to be folded.", BEHAVIOUR)]
+    duplicate_turns: Annotated[int, about("Number of turns that repeated a known turn number.", BEHAVIOUR)]
+    late_turns: Annotated[int, about("Number of turns that arrived too late to be folded.", BEHAVIOUR)]
     started_at: StartTime
     peak_risk: Annotated[Share, about("Highest risk of any turn.")]
     mean_risk: Annotated[Share, about("Mean risk of all scored turns.")]
     slope: Annotated[Slope, about("Slope of risk over the trajectory window.", BEHAVIOUR)]
     mode: RiskMode
-    mode_transitions: Annotated[list[ModeTransition], about("At which turn the mode became what.", BEHAVIOUR)]
-    question_count: Annotated[int, about("Turns that ask something.", BEHAVIOUR)]
-    imperative_count: Annotated[int, about("Turns that demand something.", BEHAVIOUR)]
-    topic_changes: Annotated[int, about("How often the topic of conversation changed.", BEHAVIOUR)]
-    repeated_topics: Annotated[dict[str, int], about("Topic to how often it came back.", CONTENT)]
-    probing_attempts: Annotated[int, about("Turns that ask about safety or limits.", BEHAVIOUR)]
-    hypothetical_count: Annotated[int, about("Turns with a hypothetical frame.", BEHAVIOUR)]
-    meta_instruction_count: Annotated[int, about("Turns about the assistant's own instructions.", BEHAVIOUR)]
+    mode_transitions: Annotated[list[ModeTransition], about("A change of the risk mode, with its turn.", BEHAVIOUR)]
+    question_count: Annotated[int, about("Number of turns with a question.", BEHAVIOUR)]
+    imperative_count: Annotated[int, about("Number of turns with an imperative.", BEHAVIOUR)]
+    topic_changes: Annotated[int, about("Number of topic changes.", BEHAVIOUR)]
+    repeated_topics: Annotated[dict[str, int], about("Number of returns to each topic.", CONTENT)]
+    probing_attempts: Annotated[int, about("Number of turns that ask about safety or limits.", BEHAVIOUR)]
+    hypothetical_count: Annotated[int, about("Number of turns with a hypothetical frame.", BEHAVIOUR)]
+    meta_instruction_count: Annotated[int, about("Number of turns about the assistant's own instructions.", BEHAVIOUR)]
     suspicion: Annotated[Share, about("Behavioural suspicion score, 0-1.")]
     score: Score
-    signals: Annotated[list[SignalShare], about("The signals of the combined score, each with its share.", BEHAVIOUR)]
+    signals: Annotated[list[SignalShare], about("Signals of the combined score with their shares.", BEHAVIOUR)]
     risk_points: Annotated[list[RiskPoint], about("Turns scored since the previous profile.", BEHAVIOUR)]
-    language: Annotated[str, about("Of the last user turn, ISO 639-1, or `unsupported`: no risk.", BEHAVIOUR)] = "en"
+    language: Annotated[str, about("Last user turn's language, ISO 639-1; `unsupported`: no risk.", BEHAVIOUR)] = "en"
     unsupported: UnsupportedTurns = field(default_factory=dict)
 
 
 class WindowClosed(Output, frozen=True, kw_only=True, tag="window_closed"):
-    """Counts of one event-time window, of one session or of one app on one partition.
+    """Counts of one event-time window of a session, or of an app on one partition.
 
     An app's sessions are spread over partitions: its window is the sum over `source.partition`
     (the SQL view `windows` adds them up). For an app, `session_id` and `user_id` are empty.
     """
 
-    session_id: Annotated[SessionId, about("Conversation; empty for an app.")]
-    user_id: Annotated[UserId, about("User; empty for an app.")]
+    session_id: Annotated[SessionId, about("Id of the session; empty for an app.")]
+    user_id: Annotated[UserId, about("Id of the user; empty for an app.")]
     scope: Annotated[Literal["session", "app"], about("Whether the window counts one session or one app.", BEHAVIOUR)]
-    window_start: Annotated[UtcTime, about("Begin of the window, inside.")]
-    window_end: Annotated[UtcTime, about("End of the window, outside.")]
-    turns: Annotated[int, about("Turns counted.", BEHAVIOUR)]
+    window_start: Annotated[UtcTime, about("Start of the window, inclusive.")]
+    window_end: Annotated[UtcTime, about("End of the window, exclusive.")]
+    turns: Annotated[int, about("Number of turns.", BEHAVIOUR)]
     turns_per_minute: Annotated[float, about("Turns per minute of the window.", BEHAVIOUR, unit="turns/min")]
     risk_sum: Annotated[float, about("Sum of the risks in the window.", BEHAVIOUR, unit="sum of 0-1")]
     risk_max: Annotated[Share, about("Highest risk in the window.")]
-    scored_turns: Annotated[int, about("Turns of the window that have a risk.", BEHAVIOUR)]
-    alerts: Annotated[int, about("Alerts raised in the window.", BEHAVIOUR)]
-    late_turns: Annotated[int, about("Turns that came after their window had closed.", BEHAVIOUR)]
+    scored_turns: Annotated[int, about("Number of turns with a risk.", BEHAVIOUR)]
+    alerts: Annotated[int, about("Number of alerts raised in the window.", BEHAVIOUR)]
+    late_turns: Annotated[int, about("Number of turns that arrived after their window closed.", BEHAVIOUR)]
 
 
 class EpisodeClosed(Output, frozen=True, kw_only=True, tag="episode_closed"):
-    """A session ended or timed out: what is kept of it when its state is released."""
+    """A session ended or timed out: the summary kept when its state is released."""
 
-    reason: Annotated[str, about("Why the session closed.", BEHAVIOUR)]
+    reason: Annotated[str, about("Reason why the session closed.", BEHAVIOUR)]
     first_turn: FirstTurn
     last_turn: LastTurn
-    turn_count: Annotated[int, about("Turns folded, duplicates not counted.", BEHAVIOUR)]
+    turn_count: Annotated[int, about("Number of folded turns, without duplicates.", BEHAVIOUR)]
     summary: Summary
     key_topics: KeyTopics
     started_at: StartTime
@@ -276,11 +276,11 @@ class EpisodeClosed(Output, frozen=True, kw_only=True, tag="episode_closed"):
     peak_risk: Annotated[Share, about("Highest risk of any turn.")]
     mean_risk: Annotated[Share, about("Mean risk of all scored turns.")]
     mode: RiskMode
-    alerts: Annotated[int, about("Alerts raised in the session.", BEHAVIOUR)]
+    alerts: Annotated[int, about("Number of alerts raised in the session.", BEHAVIOUR)]
 
 
 class AlertStatus(StrEnum):
-    """Life cycle of an alert."""
+    """Status of an alert in its life cycle."""
 
     FIRING = "firing"
     ACKNOWLEDGED = "acknowledged"
@@ -288,14 +288,14 @@ class AlertStatus(StrEnum):
 
 
 class Severity(StrEnum):
-    """How urgent."""
+    """Severity of an alert."""
 
     WARNING = "warning"
     CRITICAL = "critical"
 
 
 class Harm(StrEnum):
-    """Which kind of harm an alert is about."""
+    """Kind of harm of an alert."""
 
     PRIVACY = "privacy"
     FRAUD = "fraud"
@@ -312,40 +312,38 @@ AlertCause = Literal[AlertNews, "acknowledged", "assigned", "noted", "snoozed", 
 
 
 class AlertChanged(Output, frozen=True, kw_only=True, tag="alert_changed"):
-    """An alert fired, was repeated, acknowledged, triaged, made worse or resolved.
+    """An alert was raised, repeated, acknowledged, triaged, worsened or resolved.
 
-    `alert_id` names the alert through its life, `id` this change of it; `fingerprint` groups alerts of the
+    `alert_id` identifies the alert over its life, `id` this change; `fingerprint` groups alerts of the
     same session and kind over time.
     """
 
     alert_id: AlertId
     fingerprint: Annotated[str, about("Groups alerts of one session and kind over time.", IDENTIFIER)]
     status: Annotated[AlertStatus, about("Firing, acknowledged or resolved.", BEHAVIOUR)]
-    severity: Annotated[Severity, about("How urgent.", BEHAVIOUR)]
+    severity: Annotated[Severity, about("Severity of an alert.", BEHAVIOUR)]
     cause: Annotated[
-        AlertCause, about("What happened; `woken`: its snooze is over, or it is no duplicate any more.", BEHAVIOUR)
+        AlertCause, about("Cause of the change; `woken`: the snooze ended, or it is no longer a duplicate.", BEHAVIOUR)
     ]
-    reason: Annotated[str, about("Why, in one sentence, without any turn's text.", BEHAVIOUR)]
+    reason: Annotated[str, about("Reason in one sentence, without text of any turn.", BEHAVIOUR)]
     score: Score
     mode: RiskMode
-    signals: Annotated[list[SignalShare], about("The signals of the combined score, each with its share.", BEHAVIOUR)]
+    signals: Annotated[list[SignalShare], about("Signals of the combined score with their shares.", BEHAVIOUR)]
     slope: Annotated[Slope, about("Slope of risk over the trajectory window.", BEHAVIOUR)]
-    evidence: Annotated[list[EvidenceTurn], about("Turns that the alert rests on, never their text.", IDENTIFIER)]
+    evidence: Annotated[list[EvidenceTurn], about("Turns that are the alert's evidence, never their text.", IDENTIFIER)]
     turn: Annotated[TurnIndex, about("Highest turn number of the session so far.")]
     fired_at: Annotated[UtcTime, about("Event time at which the alert was first raised.")]
-    notifications: Annotated[int, about("How often the alert was sent, this change included.", BEHAVIOUR)]
-    policy_version: Annotated[str, about("Version of the policy that decided.", OPERATIONAL)]
-    policy_digest: Annotated[str, about("Of the policy's content, weights too; 12 digits, SHA-256.", OPERATIONAL)] = ""
-    escalation: Annotated[Escalation | None, about("The judgement, taken apart; null: no model judges.", BEHAVIOUR)] = (
+    notifications: Annotated[int, about("Number of notifications, including this change.", BEHAVIOUR)]
+    policy_version: Annotated[str, about("Version of the policy.", OPERATIONAL)]
+    policy_digest: Annotated[str, about("Digest of the policy and weights; 12 digits of SHA-256.", OPERATIONAL)] = ""
+    escalation: Annotated[Escalation | None, about("Judgement by contributions; null without a model.", BEHAVIOUR)] = (
         None
     )
-    category: Annotated[Harm, about("Kind of harm that its turns are about; `other`: none is clear.", BEHAVIOUR)] = (
-        Harm.OTHER
-    )
-    assignee: Annotated[Operator, about("Who looks after it; empty: nobody.")] = ""
-    snoozed_until: Annotated[UtcTime | None, about("Not told again before, unless it grows worse.")] = None
-    duplicate_of: Annotated[AlertId, about("Alert that it repeats; empty: of none.")] = ""
-    by: Annotated[Operator, about("Who acknowledged or triaged it, of a change that somebody made.")] = ""
+    category: Annotated[Harm, about("Kind of harm in its turns; `other`: none is clear.", BEHAVIOUR)] = Harm.OTHER
+    assignee: Annotated[Operator, about("Assignee of the alert; empty: nobody.")] = ""
+    snoozed_until: Annotated[UtcTime | None, about("No notification before this, unless it gets worse.")] = None
+    duplicate_of: Annotated[AlertId, about("Id of the original alert; empty: no duplicate.")] = ""
+    by: Annotated[Operator, about("Name of the token that made the change; empty: automatic.")] = ""
 
     @property
     def is_silenced(self) -> bool:
@@ -354,47 +352,47 @@ class AlertChanged(Output, frozen=True, kw_only=True, tag="alert_changed"):
 
 
 class JudgedTurn(Struct, frozen=True, gc=False):
-    """A turn as a judge reads it."""
+    """A turn as sent to a judge."""
 
     turn: TurnIndex
     role: Speaker
-    content: Annotated[str, about("Text of the turn; a long one is cut.", CONTENT)]
+    content: Annotated[str, about("Text of the turn; truncated if long.", CONTENT)]
 
 
 class JudgementRequested(Output, frozen=True, kw_only=True, tag="judgement_requested"):
-    """An alert was raised, and a slower judge is to read its last turns. Never waited for."""
+    """Asks a slower judge to read the last turns of a raised alert. Nothing waits for it."""
 
     alert_id: AlertId
     turn: Annotated[TurnIndex, about("Highest turn number of the session when the alert was raised.")]
-    turns: Annotated[list[JudgedTurn], about("The last turns, long ones cut.", CONTENT)]
+    turns: Annotated[list[JudgedTurn], about("The last turns; long texts truncated.", CONTENT)]
 
 
 class DeadLetter(Struct, frozen=True, kw_only=True, tag_field="type", tag="dead_letter"):
-    """Bad input, with its original bytes (base64 in JSON), reason and place."""
+    """An invalid input record with its original bytes (base64 in JSON), reason and position."""
 
     id: EventId
     topic: Annotated[str, about("Topic of the bad record.", OPERATIONAL)]
     partition: Annotated[int, about("Partition of the bad record.", OPERATIONAL, unit="number")]
     offset: Annotated[int, about("Offset of the bad record in its partition.", OPERATIONAL, unit="offset")]
-    stage: Annotated[str, about("Where it was refused.", OPERATIONAL)]
-    reason: Annotated[str, about("Constant word for the kind of fault.", BEHAVIOUR)]
-    detail: Annotated[str, about("What exactly is wrong, without any of the record's text.", BEHAVIOUR)]
+    stage: Annotated[str, about("Stage that refused it.", OPERATIONAL)]
+    reason: Annotated[str, about("Constant code of the error.", BEHAVIOUR)]
+    detail: Annotated[str, about("Details of the error, without text of the record.", BEHAVIOUR)]
     key: Annotated[bytes | None, about("Original record key.", CONTENT)]
     value: Annotated[bytes | None, about("Original record value.", CONTENT)]
     headers: Annotated[list[tuple[str, bytes | None]], about("Original record headers.", CONTENT)]
-    appended_at: Annotated[UtcTime, about("When the broker appended the bad record.", OPERATIONAL)]
+    appended_at: Annotated[UtcTime, about("Broker's append time of the bad record.", OPERATIONAL)]
 
 
 class TurnCorrected(Control, frozen=True, kw_only=True, tag="turn_corrected", gc=False):
-    """Somebody puts the text of a turn right, also long after the session's end; the latest correction counts.
+    """Somebody corrects the text of a turn, also long after the session's end. The latest correction counts.
 
-    The old text stays in the archive until it is erased. What was made of it before (risk, alerts, summaries, episodes,
-    memories of projects and apps) stays as it is.
+    The old text stays in the archive until it is erased. What was derived from it before (risk, alerts, summaries,
+    episodes, memories of projects and apps) is unchanged.
     """
 
-    app_id: Annotated[AppId, NAMED, about("App of the conversation.")]
-    user_id: Annotated[UserId, NAMED, about("User whose turn it is, or who was answered.")]
-    turn: Annotated[TurnNumber, about("Turn that is put right.")]
-    content: Annotated[str, about("The new text of the message, at most 256 KiB of UTF-8.", CONTENT)]
-    by: Annotated[Operator, about("Who put it right.")] = ""
-    reason: Annotated[str, about("Why, in their words.", CONTENT)] = ""
+    app_id: Annotated[AppId, NAMED, about("Id of the app.")]
+    user_id: Annotated[UserId, NAMED, about("Id of the user who wrote, or was answered.")]
+    turn: Annotated[TurnNumber, about("Number of the turn to correct.")]
+    content: Annotated[str, about("New text of the message, at most 256 KiB of UTF-8.", CONTENT)]
+    by: Annotated[Operator, about("Name of the token that corrected it.")] = ""
+    reason: Annotated[str, about("Reason, as free text.", CONTENT)] = ""

@@ -30,7 +30,7 @@ _NAMES = {"image_url": "image", "input_image": "image", "input_audio": "audio", 
 
 
 class ChatPart(Struct, frozen=True):
-    """A part of a message's content; what is no text is told by its type."""
+    """A part of a message's content. Parts that are no text have only a type."""
 
     type: str = "text"
     text: str | None = None
@@ -38,7 +38,7 @@ class ChatPart(Struct, frozen=True):
 
 
 class CalledFunction(Struct, frozen=True):
-    """What is called; `arguments` are JSON as text, of a custom tool its `input` is any text."""
+    """The called function. `arguments` is JSON as text; `input` of a custom tool is any text."""
 
     name: str = ""
     arguments: str | None = None
@@ -54,17 +54,17 @@ class ToolCall(Struct, frozen=True):
 
 
 class ChatMessage(Struct, frozen=True, kw_only=True):
-    """A message as OpenAI's chat completions have it; other fields of theirs are passed over."""
+    """A message as in OpenAI's chat completions. Other fields are ignored."""
 
-    role: Annotated[ChatRole, about("Who speaks.")]
+    role: Annotated[ChatRole, about("Role of the speaker.")]
     content: str | list[ChatPart] | None = None
     refusal: str | None = None
     name: str | None = None
     tool_calls: list[ToolCall] | None = None
     tool_call_id: str | None = None
     function_call: CalledFunction | None = None
-    message_id: Annotated[MessageId, about("Yours, unique in the session: a repeat changes nothing.")] | None = None
-    timestamp: Annotated[UtcTime, about("When it was said; none: now.")] | None = None
+    message_id: Annotated[MessageId, about("Your id, unique in the session; a repeat is ignored.")] | None = None
+    timestamp: Annotated[UtcTime, about("Event time. Optional; default: now.")] | None = None
 
 
 def turns_of(

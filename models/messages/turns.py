@@ -11,23 +11,23 @@ from models.events.fields import Identifier, MessageId, Ratio, TurnNumber, UtcTi
 
 
 class IncomingTurn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """One message of a conversation, with what its sender knows of it."""
+    """One message of a conversation, with optional metadata of its sender."""
 
-    session_id: Annotated[Identifier, about("Conversation.")]
-    user_id: Annotated[Identifier, about("User who takes part in the conversation.")]
+    session_id: Annotated[Identifier, about("Id of the session (conversation).")]
+    user_id: Annotated[Identifier, about("Id of the user in the conversation.")]
     app_id: (
-        Annotated[Identifier, about("App of the conversation; none: the token's only one, else `default`.")] | None
+        Annotated[Identifier, about("Id of the app. Optional; default: the token's only app, else `default`.")] | None
     ) = None
-    role: Annotated[Role, about("Who speaks.")]
+    role: Annotated[Role, about("Role of the speaker.")]
     content: Annotated[str, about("Text of the message, at most 256 KiB of UTF-8; may be empty.")]
     message_id: (
-        Annotated[MessageId, about("Yours, unique in the session: a repeat changes nothing; none: a new one.")] | None
+        Annotated[MessageId, about("Your id, unique in the session; a repeat is ignored. Default: a new id.")] | None
     ) = None
-    timestamp: Annotated[UtcTime, about("When it was said, RFC 3339 with a zone; none: now.")] | None = None
-    turn: Annotated[TurnNumber, about("Position in the session; none: counted here, as they come.")] | None = None
-    project_id: Annotated[Identifier, about("Project of the app, if any.")] | None = None
-    risk: Annotated[Ratio, about("An upstream model's risk, 0-1; none: scored here.")] | None = None
-    metadata: Annotated[dict[str, Scalar], about("Scalars passed through to the archive.")] | None = None
+    timestamp: Annotated[UtcTime, about("Event time, RFC 3339 with a UTC offset. Default: now.")] | None = None
+    turn: Annotated[TurnNumber, about("Position in the session. Default: numbered in order of arrival.")] | None = None
+    project_id: Annotated[Identifier, about("Id of the project, if any.")] | None = None
+    risk: Annotated[Ratio, about("Risk from an upstream model, 0-1. Default: scored here.")] | None = None
+    metadata: Annotated[dict[str, Scalar], about("Scalar values, copied to the archive.")] | None = None
     type: Literal["turn"] = "turn"
 
     def event(self, now: datetime) -> AnyTurn:
