@@ -198,7 +198,7 @@ class ConsolidationPolicy(PolicySection, frozen=True, kw_only=True):
 
 
 class RetrievalWeights(PolicySection, frozen=True, kw_only=True):
-    """What a memory's relevance is made of (project memory, Multi-Strategy Scoring)."""
+    """Weights of the parts of the relevance (project memory, Multi-Strategy Scoring)."""
 
     semantic: _Weight = 0.4
     """TF-IDF similarity."""

@@ -51,13 +51,13 @@ class TokenBudget(Struct, frozen=True, kw_only=True, gc=False):
     """Tokens of a context window (project memory, Token Budget Management).
 
     Attributes:
-        total: Of the window.
-        system_prompt: Reserved for the system prompt, or its length if that is more.
-        working_memory: Reserved for the current turn, which the caller adds.
-        retrieved_context: Share of memories in what is available.
-        recent_messages: Share of recent messages.
-        used: By the items of the context, the system prompt among them.
-        available: For everything but the two reserves.
+        total: Size of the window.
+        system_prompt: Reserve for the system prompt, or its length if greater.
+        working_memory: Reserve for the current turn, which the caller adds.
+        retrieved_context: Part of `available` for memories.
+        recent_messages: Part of `available` for recent messages.
+        used: Tokens of all items in the context, including the system prompt.
+        available: Total without the two reserves.
     """
 
     total: int
@@ -93,12 +93,12 @@ class ContextInputs(Struct, frozen=True, kw_only=True):
 
 
 class ContextItem(Struct, frozen=True, kw_only=True, gc=False):
-    """Something that is in the context.
+    """An item of the context.
 
     Attributes:
-        id: Of the memory, episode or chunk; of a message its turn; empty for the system prompt.
-        text: Its lines.
-        tokens: Of `text` with its line break, and of the section's heading with the section's first.
+        id: Id of the memory, episode or chunk; of a message its turn number; empty for the system prompt.
+        text: Lines of the item.
+        tokens: Tokens of `text` with its line break; the first item of a section includes the heading.
     """
 
     section: SectionName

@@ -67,7 +67,7 @@ class RetrievalQuery(Struct, frozen=True, kw_only=True):
 
 
 class Scores(Struct, frozen=True, gc=False):
-    """What something's relevance is made of, each in 0-1."""
+    """Parts of the relevance of a result, each 0-1."""
 
     semantic: float = 0.0
     keyword: float = 0.0

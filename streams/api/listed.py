@@ -21,7 +21,7 @@ from streams.index.collections import OF_EVENTS
 from streams.ports import Condition, VectorStore
 
 _LISTED = Group("listed", "What else is remembered, by whose it is.", prefix="/v1")
-_Limit = Annotated[int, Meta(ge=1, le=MAX_TOP_K, description="How many at most.")]
+_Limit = Annotated[int, Meta(ge=1, le=MAX_TOP_K, description="Maximum number of items.")]
 
 
 class Listing(Protocol):

@@ -32,7 +32,7 @@ from streams.observe.telemetry import metrics
 from streams.settings.http import TokenRole
 
 _JSON, _PROTOBUF = _FORMS = ("application/json", "application/x-protobuf")
-_OTLP = Group("otlp", "What traced applications send by OpenTelemetry.", prefix="/v1", role=TokenRole.WRITER)
+_OTLP = Group("otlp", "Telemetry of traced applications (OpenTelemetry).", prefix="/v1", role=TokenRole.WRITER)
 _REJECTED = {"traces": "rejectedSpans", "logs": "rejectedLogRecords"}
 _WINDOW_BITS = {"gzip": 31, "deflate": 15}
 _CLOCK_IS_WRONG = {"future_timestamp", "ancient_timestamp"}
@@ -53,7 +53,7 @@ class OtlpRoutes:
 
     @_OTLP.post("/traces", "export_traces", audits="acted", bodies=_FORMS, also={_JSON: "{}"})
     async def traces(self, request: Request) -> Response:
-        """Take spans (`ExportTraceServiceRequest`); calls of models among them become turns.
+        """Accept spans (`ExportTraceServiceRequest`); their model calls become turns.
 
         200 once Kafka has the turns. `partialSuccess` tells how many calls were refused, and why. Errors have the form
         of OTLP (`Status`): 400 it cannot be read, 413 too large, 415 another form; 429 and 503 are to be tried again.
@@ -62,12 +62,12 @@ class OtlpRoutes:
 
     @_OTLP.post("/logs", "export_logs", audits="acted", bodies=_FORMS, also={_JSON: "{}"})
     async def logs(self, request: Request) -> Response:
-        """Take log records (`ExportLogsServiceRequest`); events of model calls among them become turns."""
+        """Accept log records (`ExportLogsServiceRequest`); their model call events become turns."""
         return await self._answer(request, "logs")
 
     @_OTLP.post("/metrics", "export_metrics", bodies=_FORMS, also={_JSON: "{}"})
     async def metrics(self, request: Request) -> Response:
-        """Take metrics, and drop them: an SDK that knows one address sends them there too."""
+        """Accept and discard metrics, as an SDK with one endpoint sends them there too."""
         kind = _kind_of(request)
         return Response(b"{}" if kind == _JSON else b"", media_type=kind)
 

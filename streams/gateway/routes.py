@@ -19,7 +19,7 @@ from streams.http.problems import Problem, invalid_field
 from streams.http.route import Accepted, Group, RouteAnswer
 from streams.settings.http import TokenRole
 
-_TURNS = Group("turns", "Turns of conversations, to be remembered.", prefix="/v1", role=TokenRole.WRITER)
+_TURNS = Group("turns", "Turns of conversations to store.", prefix="/v1", role=TokenRole.WRITER)
 _MOST = 1_000
 _FORMS = (
     "send one turn (session_id, user_id, role, content), `turns`, or session_id and user_id with OpenAI's `messages`"
@@ -27,7 +27,7 @@ _FORMS = (
 
 
 class PostedTurns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One turn, several, or the messages of a conversation as OpenAI has them."""
+    """One turn, several turns, or messages of a session in OpenAI's format."""
 
     rules: ClassVar[Rules] = some_of(
         given("turns"), given("session_id", "user_id", "messages"), given("session_id", "user_id", "role", "content")
@@ -35,12 +35,12 @@ class PostedTurns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     session_id: Identifier | None = None
     user_id: Identifier | None = None
-    app_id: Annotated[Identifier, Meta(description="None: the token's only one, else `default`.")] | None = None
+    app_id: Annotated[Identifier, Meta(description="Default: the token's only app, else `default`.")] | None = None
     role: Role | None = None
     content: str | None = None
-    message_id: Annotated[MessageId, Meta(description="Unique in the session: a repeat changes nothing.")] | None = None
+    message_id: Annotated[MessageId, Meta(description="Unique in the session; a repeat is ignored.")] | None = None
     timestamp: UtcTime | None = None
-    turn: Annotated[TurnNumber, Meta(description="None: the next one, as they come.")] | None = None
+    turn: Annotated[TurnNumber, Meta(description="Default: the next number.")] | None = None
     project_id: Identifier | None = None
     risk: Ratio | None = None
     metadata: dict[str, Scalar] | None = None
@@ -49,22 +49,22 @@ class PostedTurns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     messages: Annotated[list[ChatMessage], Meta(min_length=1, max_length=_MOST)] | None = None
     wait: Annotated[
         Literal["accepted", "visible"],
-        Meta(description="`accepted`: until Kafka has them; `visible`: until readers find them, with their numbers."),
+        Meta(description="`accepted`: wait for Kafka; `visible`: wait for readers, and return the turn numbers."),
     ] = "accepted"
 
 
 class TurnsAccepted(Struct, frozen=True, kw_only=True):
-    """What the log has, in the order of the request."""
+    """Accepted turns, in the order of the request."""
 
     accepted: list[AcceptedTurn]
 
 
 class EndSession(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The conversation is over."""
+    """Request to end a session."""
 
     app_id: (
         Annotated[
-            Identifier, Meta(description="None: the token's only one, else the only app that has such a session.")
+            Identifier, Meta(description="Default: the token's only app, else the only app that has such a session.")
         ]
         | None
     ) = None
@@ -72,7 +72,7 @@ class EndSession(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class EndedSession(Struct, frozen=True, kw_only=True):
-    """Where the end stands in the log."""
+    """Position of the end event in the log."""
 
     session_id: str
     partition: int
@@ -93,10 +93,10 @@ class GatewayRoutes:
 
     @_TURNS.post("/turns", "add_turns", audits="acted")
     async def add(self, body: PostedTurns, request: Request) -> Accepted[TurnsAccepted] | RouteAnswer[TurnsAccepted]:
-        """Append turns to their conversations; 202 once Kafka has them on all replicas, and the order is theirs.
+        """Append turns to their sessions. Returns 202 once Kafka has them on all replicas, in their final order.
 
-        A message without `message_id` is given one. Sent again with the same ids nothing changes, so a request whose
-        answer was lost may be repeated. Nothing of a request is sent if one of its turns is wrong.
+        A message without `message_id` gets one. Turns with known ids are ignored, so a request without response may be
+        repeated with the same ids. If one turn is invalid, the whole request is rejected.
 
         Raises:
             Problem: 422 a wrong turn; 429 Kafka is behind; 504 readers do not see them yet.
@@ -118,7 +118,7 @@ class GatewayRoutes:
     async def end(
         self, body: EndSession, *, session_id: Annotated[Identifier, Meta(description="URL-encoded; any character.")]
     ) -> Accepted[EndedSession]:
-        """End a conversation: its memory is closed, and its state released. A later turn goes on with it."""
+        """End a session: close its memory and release its state. A later turn continues it."""
         place = await self._gateway.end(session_id, body.app_id, body.reason)
         return Accepted(EndedSession(session_id=session_id, partition=place.partition, offset=place.offset))
 

@@ -253,7 +253,7 @@ def create_api(
     return app
 
 
-_OPERATIONS = Group("operations", "For orchestrators and Prometheus.")
+_OPERATIONS = Group("operations", "Health and metrics for orchestrators and Prometheus.")
 
 
 class Operations:
@@ -275,19 +275,19 @@ class Operations:
 
     @_OPERATIONS.get("/livez", "check_liveness", reach="probe", also={_PLAIN: "ok"})
     async def livez(self) -> Response:
-        """200 while the event loop turns and records move, else 503 with what stands still: start the worker again."""
+        """Return 200 while the event loop runs and records move, else 503 with the reason: restart the worker."""
         is_alive, reason = self._alive()
         return PlainTextResponse(reason, 200 if is_alive else _UNAVAILABLE)
 
     @_OPERATIONS.get("/readyz", "check_readiness", reach="probe", also={_PLAIN: "ready"})
     async def readyz(self) -> Response:
-        """200 when the role does its work, else 503 with the reason."""
+        """Return 200 when the role is ready, else 503 with the reason."""
         is_ready, reason = self._ready()
         return PlainTextResponse(reason, 200 if is_ready else _UNAVAILABLE)
 
     @_OPERATIONS.get("/metrics", "read_metrics", reach="metrics", also={_PLAIN: "turntide_ready 1.0\n"})
     async def metrics(self) -> Response:
-        """Prometheus text format."""
+        """Return metrics in the Prometheus text format."""
         return Response(generate_latest(self._registry), media_type=CONTENT_TYPE_LATEST)
 
 

@@ -96,7 +96,7 @@ def document(endpoints: Iterable[ServedRoute]) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Turntide", "summary": _TITLE, "version": metadata.version("turntide")},
-        "servers": [{"url": "/", "description": "The role that gave this document."}],
+        "servers": [{"url": "/", "description": "The role that serves this document."}],
         "tags": [{"name": tag, "description": about} for tag, about in groups.items()],
         "paths": paths,
         "components": {
@@ -105,7 +105,7 @@ def document(endpoints: Iterable[ServedRoute]) -> dict[str, Any]:
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "One of http.tokens; not needed if there is none.",
+                    "description": "One of the tokens in `http.tokens`; not needed if none is configured.",
                 }
             },
         },

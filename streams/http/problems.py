@@ -20,7 +20,7 @@ _AT = re.compile(r" - at `\$\.?([^`]*)`$")
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """What is wrong with one field."""
+    """Error of one field."""
 
     field: str
     """Its path, dots between levels; empty for the request as a whole."""
@@ -28,7 +28,7 @@ class FieldError(msgspec.Struct, frozen=True):
 
 
 class ProblemDetails(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An error as it is answered (RFC 9457, section 3)."""
+    """Error response (RFC 9457, section 3)."""
 
     type: str
     """`urn:turntide:problem:` and the code."""

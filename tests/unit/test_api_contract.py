@@ -70,7 +70,7 @@ def test_every_operation_is_described(contract: dict[str, Any]) -> None:
 
 @pytest.mark.behaviour("project-22")
 def test_calls_say_what_counts_as_accessed(contract: dict[str, Any]) -> None:
-    """Those that take `record_access` say so; others that give memories of a project deny it, and so does a search."""
+    """Those that take `record_access` say so; others that give memories or topics deny it, and so does a search."""
     told = {each["operationId"]: each["description"] for each in operations(contract).values()}
     recording = [
         each["operationId"]
@@ -80,9 +80,9 @@ def test_calls_say_what_counts_as_accessed(contract: dict[str, Any]) -> None:
 
     assert recording == ["assemble_project_context", "retrieve_project_memory", "search_project"]
     assert all("counts as accessed, unless `record_access` is false" in told[each] for each in recording)
-    assert {each for each, text in told.items() if "Nothing counts as accessed" in text} == {
-        *("search_memory", "list_project_memories", "get_project_memory", "list_valid_memories"),
-        *("list_project_episodes", "get_narrative_arc", "export_project_items"),
+    assert {each for each, text in told.items() if "Does not count as an access" in text} == {
+        *("search_memory", "search_topics", "assemble_topic_context", "list_project_memories", "get_project_memory"),
+        *("list_valid_memories", "list_project_episodes", "get_narrative_arc", "export_project_items"),
         *("get_graph", "list_neighbours", "list_dependents", "find_path"),
     }
     assert all("counts as accessed" in TOOLS[each]["about"] for each in ("project_context", "search_project"))

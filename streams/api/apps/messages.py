@@ -19,7 +19,7 @@ EXPORT_VERSION = 1
 SCALE = 10
 """Importance here for one inside."""
 
-Importance = Annotated[float, Meta(ge=0.0, le=10.0, description="0-10.")]
+Importance = Annotated[float, Meta(ge=0.0, le=10.0, description="Importance, 0-10.")]
 Tag = Annotated[str, Meta(min_length=1, max_length=64)]
 
 
@@ -27,37 +27,37 @@ Tag = Annotated[str, Meta(min_length=1, max_length=64)]
 
 
 class EditMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """What is to change of a memory; what is not named, or null, stays."""
+    """Changes to a memory. Omitted and null fields stay unchanged."""
 
     rules: ClassVar[Rules] = some_of(*map(given, ("content", "importance", "tags", "pinned", "sharedWith")))
     content: (
-        Annotated[str, Meta(min_length=1, max_length=MOST_MEMORY_CHARS, pattern=r"\S", description="The text.")] | None
+        Annotated[str, Meta(min_length=1, max_length=MOST_MEMORY_CHARS, pattern=r"\S", description="New text.")] | None
     ) = None
     importance: Importance | None = None
     tags: Annotated[list[Tag], Meta(max_length=MOST_LISTED)] | None = None
-    pinned: Annotated[bool, Meta(description="A pinned memory is never compacted away.")] | None = None
+    pinned: Annotated[bool, Meta(description="Whether compaction never removes it.")] | None = None
     shared_with: (
         Annotated[list[Identifier], Meta(max_length=MOST_LISTED, description="All other apps that may read it.")] | None
     ) = None
 
 
 class UninstallApp(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """An app goes; its memories stay unless asked otherwise."""
+    """Uninstallation of an app. Its memories are kept by default."""
 
     purge_memories: bool = False
 
 
 class SetInjection(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Whether all prompts of an app begin with its memories."""
+    """Setting: whether all prompts of an app begin with its memories."""
 
-    inject: Annotated[bool | None, Meta(description="None: as the policy's `apps.inject` says.")]
+    inject: Annotated[bool | None, Meta(description="Null: the policy's `apps.inject`.")]
 
 
 # --- answers
 
 
 class MemoryMetadata(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`AppMemory.metadata` of the source."""
+    """Metadata of a memory (`AppMemory.metadata` of the source)."""
 
     importance: Importance
     tags: list[str]
@@ -65,7 +65,7 @@ class MemoryMetadata(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class MemoryAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`AppMemory` of the source, and what else is known of it."""
+    """A memory of an app (`AppMemory` of the source), with further fields."""
 
     id: int
     app_id: str
@@ -83,14 +83,14 @@ class MemoryAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class FoundMemory(MemoryAnswer, frozen=True, kw_only=True, rename="camel"):
-    """A memory that a search found."""
+    """A search result with its score."""
 
     score: float
     """Comparable within one answer only."""
 
 
 class Memories(Struct, frozen=True, kw_only=True):
-    """Memories, the latest updated first."""
+    """Memories, latest update first."""
 
     memories: list[MemoryAnswer]
 
@@ -102,7 +102,7 @@ class FoundMemories(Struct, frozen=True, kw_only=True):
 
 
 class Deleted(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A memory is gone."""
+    """Result of deleting a memory."""
 
     success: bool
     deleted_count: int | None = None
@@ -111,14 +111,14 @@ class Deleted(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
 
 
 class Purged(Struct, frozen=True, kw_only=True, rename="camel"):
-    """All memories are gone."""
+    """Result of deleting all memories."""
 
     success: bool
     deleted_count: int
 
 
 class Edited(Struct, frozen=True, kw_only=True):
-    """A memory as it is now."""
+    """Result of editing a memory: its new state."""
 
     success: bool
     memory: MemoryAnswer | None
@@ -126,7 +126,7 @@ class Edited(Struct, frozen=True, kw_only=True):
 
 
 class Uninstalled(Struct, frozen=True, kw_only=True, rename="camel"):
-    """An app is gone."""
+    """Result of uninstalling an app."""
 
     success: bool
     purged: bool
@@ -134,23 +134,23 @@ class Uninstalled(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class InjectionSet(Struct, frozen=True, kw_only=True):
-    """What holds for prompts of an app from now on."""
+    """New setting for the prompts of an app."""
 
     success: bool
     inject: bool | None
 
 
 class Pending(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The command is in the log; readers do not see yet what came of it."""
+    """The command is accepted, but its result is not visible yet."""
 
-    success: Annotated[bool, Meta(description="Not yet.", examples=[False])]
+    success: Annotated[bool, Meta(description="Always false.", examples=[False])]
     pending: bool
     request_id: str
     hint: str
 
 
 class Exported(Struct, frozen=True, kw_only=True, rename="camel"):
-    """All memories of a space, for keeping elsewhere."""
+    """Export of all memories of a space."""
 
     format: str
     version: int

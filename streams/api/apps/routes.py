@@ -48,7 +48,7 @@ class OfSpace(Struct, frozen=True, kw_only=True):
 
     app_id: Annotated[Identifier, Meta(description="URL-encoded; any character.")]
     user_id: Annotated[
-        str, printable(0, 256), Meta(description="The space of this user in the app; none: the app's own.")
+        str, printable(0, 256), Meta(description="User whose space is meant. Default: the app's own space.")
     ] = ""
 
 
@@ -93,18 +93,18 @@ class AskedSpace:
         return NotSeenYet(Accepted(result, {"Location": place}))
 
 
-APPS = Group("apps", "Memories of apps, for admins.", prefix="/v1/apps", formerly="/apps", role=TokenRole.ADMIN)
+APPS = Group("apps", "Memories of apps; for admins.", prefix="/v1/apps", formerly="/apps", role=TokenRole.ADMIN)
 
 
-_MemoryId = Annotated[int, Meta(ge=1, le=2**53, description="As the list has it.", examples=[7])]
+_MemoryId = Annotated[int, Meta(ge=1, le=2**53, description="Id of the memory in the list.", examples=[7])]
 
 
 class SoughtMemories(OfSpace, frozen=True, kw_only=True):
     """A request for memories that speak of something."""
 
     q: SoughtText
-    mode: Annotated[SearchMode, Meta(description="By words, by likeness, or both.")] = "hybrid"
-    limit: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 10
+    mode: Annotated[SearchMode, Meta(description="Match by words, by similarity, or both.")] = "hybrid"
+    limit: Annotated[int, Meta(ge=1, le=100, description="Maximum number of items.")] = 10
     since: From | None = field(default=None, name="from")
     until: To | None = field(default=None, name="to")
 
@@ -130,9 +130,9 @@ class AppMemoryAdmin:
         self,
         asked: OfSpace,
         *,
-        include_shared: Annotated[bool, Meta(description="Also those of other apps that this one may read.")] = False,
+        include_shared: Annotated[bool, Meta(description="Include memories that other apps share with it.")] = False,
     ) -> messages.Memories:
-        """Memories of an app, the latest updated first; those that others share with it after its own."""
+        """List the memories of an app, latest update first; memories shared by other apps come last."""
         space = AskedSpace(asked)
         found = list(await self.memories.memories(space.app_id, space.user_id))
         if include_shared:
@@ -142,7 +142,7 @@ class AppMemoryAdmin:
 
     @APPS.get("/{app_id:path}/memories/export", "export_app_memories", audits="text_read")
     async def export(self, asked: OfSpace) -> RouteAnswer[messages.Exported]:
-        """All memories of an app as a file, with what conflicts with what."""
+        """Export all memories of an app as a file, with their conflicts."""
         space = AskedSpace(asked)
         found = await self.memories.memories(space.app_id, space.user_id)
         exported = messages.Exported(
@@ -160,7 +160,7 @@ class AppMemoryAdmin:
 
     @APPS.get("/{app_id:path}/memories/search", "search_app_memories", audits="text_read")
     async def search(self, asked: SoughtMemories) -> messages.FoundMemories:
-        """Memories of an app that speak of something, best first."""
+        """Search the memories of an app, best match first."""
         space = AskedSpace(asked)
         window = between(asked.since, asked.until)
         found = await self.memories.find(
@@ -175,7 +175,7 @@ class AppMemoryAdmin:
 
     @APPS.delete("/{app_id:path}/memories", "purge_app_memories", audits="acted", kept=True)
     async def purge(self, asked: OfSpace) -> messages.Purged | Accepted[messages.Pending]:
-        """Delete all memories of an app, its users' too, or of one user; and conversations that wait to become one."""
+        """Delete all memories of an app and its users, or of one user, and conversations that await a memory."""
         space, deleted = AskedSpace(asked), await self._purged_users(asked)
         result = await self._done(space, MemoriesPurged)
         return messages.Purged(success=True, deleted_count=deleted + result.count)
@@ -184,7 +184,7 @@ class AppMemoryAdmin:
     async def uninstall(
         self, asked: OfSpace, body: messages.UninstallApp
     ) -> messages.Uninstalled | Accepted[messages.Pending]:
-        """Note that an app is gone. Its memories stay, unless they are to be purged with it."""
+        """Mark an app as uninstalled. Its memories are kept unless `purgeMemories` is true."""
         space = AskedSpace(asked)
         deleted = await self._purged_users(asked) if body.purge_memories else 0
         result = await self._done(space, AppUninstalled, purge_memories=body.purge_memories)
@@ -198,13 +198,13 @@ class AppMemoryAdmin:
         *,
         app_id: Annotated[Identifier, Meta(description="URL-encoded; any character.")],
     ) -> messages.InjectionSet | Accepted[messages.Pending]:
-        """Have all prompts of an app begin with its memories, or none that does not ask; at every injection point."""
+        """Set whether all prompts of an app begin with its memories, at every injection point, or only on request."""
         await self._done(AskedSpace(OfSpace(app_id=app_id)), AppInjectionSet, inject=body.inject)
         return messages.InjectionSet(success=True, inject=body.inject)
 
     @APPS.get("/{app_id:path}/memories/{memory_id}", "get_app_memory", audits="text_read")
     async def one(self, asked: OfSpace, *, memory_id: _MemoryId) -> messages.MemoryAnswer:
-        """One memory of an app."""
+        """Return one memory of an app."""
         space = AskedSpace(asked)
         found = await self._one_of(space, memory_id)
         if found is None:
@@ -216,7 +216,7 @@ class AppMemoryAdmin:
     async def edit(
         self, asked: OfSpace, body: messages.EditMemory, *, memory_id: _MemoryId
     ) -> messages.Edited | Accepted[messages.Pending]:
-        """Put a memory right by hand, pin it, or share it with other apps."""
+        """Edit a memory, pin or unpin it, or share it with other apps."""
         space = AskedSpace(asked)
         _require_fit(body, space, self.policy)
         importance = None if body.importance is None else body.importance / messages.SCALE
@@ -227,7 +227,7 @@ class AppMemoryAdmin:
 
     @APPS.delete("/{app_id:path}/memories/{memory_id}", "delete_app_memory", audits="acted", kept=True)
     async def delete(self, asked: OfSpace, *, memory_id: _MemoryId) -> messages.Deleted | Accepted[messages.Pending]:
-        """Delete one memory. One that is gone already is no error, and said so."""
+        """Delete one memory. Deleting an unknown memory succeeds with `alreadyGone`."""
         result = await self._done(AskedSpace(asked), MemoryDeleted, memory_id=memory_id)
         if result.outcome == "not_found":
             return messages.Deleted(success=True, deleted_count=0, already_gone=True)

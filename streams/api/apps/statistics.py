@@ -28,13 +28,13 @@ _COUNTS = ("created", "compactions", "skipped", "edited", "waiting")
 
 
 class EnergyStats(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What memory work cost and may cost (app memory, Energy Consumption)."""
+    """Energy of memory work: spent and available (app memory, Energy Consumption)."""
 
     level_units: float
     """After the last event of the space; it has refilled since."""
     capacity_units: float
     spent_units: float
-    """Of all time."""
+    """Total of all time."""
     spent_since_units: float | None
     """Since the `spent_units` that the request names (`getEnergyConsumedSinceLastPoll`)."""
 
@@ -64,7 +64,7 @@ class SpaceStats(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ListedSpace(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A space of memories, without what is in it."""
+    """A space of memories without its memories."""
 
     app_id: str
     user_id: str
@@ -74,7 +74,7 @@ class ListedSpace(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ListedSpaces(Struct, frozen=True, kw_only=True):
-    """Spaces of memories, by app and user."""
+    """Spaces of memories, sorted by app and user."""
 
     spaces: list[ListedSpace]
     more: bool
@@ -82,7 +82,7 @@ class ListedSpaces(Struct, frozen=True, kw_only=True):
 
 
 class Totals(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Of all spaces that are listed."""
+    """Totals over all listed spaces."""
 
     spaces: int
     with_memories: int
@@ -97,7 +97,7 @@ class Totals(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Statistics(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Spaces of memories, those that spent most first."""
+    """Statistics of the spaces of memories, most spent energy first."""
 
     at: UtcTime
     totals: Totals
@@ -228,18 +228,18 @@ class AppStatistics:
 
     @APPS.get("", "list_apps")
     async def spaces(
-        self, *, limit: Annotated[int, Meta(ge=1, le=10_000, description="How many at most.")] = 1_000
+        self, *, limit: Annotated[int, Meta(ge=1, le=10_000, description="Maximum number of items.")] = 1_000
     ) -> ListedSpaces:
-        """Apps, and users in apps, that have or had memories."""
+        """List apps, and users in apps, that have or had memories."""
         found, more = await _spaces(self._memories, limit)
         listed = [answered(ListedSpace, each) for each in sorted(found, key=lambda each: (each.app_id, each.user_id))]
         return ListedSpaces(spaces=listed, more=more)
 
     @APPS.get("/statistics", "get_statistics", also={"text/html": "<!doctype html>…"})
     async def all_spaces(
-        self, request: Request, *, limit: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 100
+        self, request: Request, *, limit: Annotated[int, Meta(ge=1, le=1_000, description="Maximum number.")] = 100
     ) -> RouteAnswer[Statistics] | Response:
-        """Statistics of all apps: a page, or JSON for who accepts that and no HTML."""
+        """Return statistics of all apps: JSON if `Accept` names JSON and not HTML, else an HTML page."""
         found, more = await _spaces(self._memories, limit)
         figures = await asyncio.gather(*[_counted(self._memories, space) for space in found])
         counted = statistics(self._now(), figures, more=more)
@@ -254,11 +254,11 @@ class AppStatistics:
         asked: OfSpace,
         *,
         since_units: Annotated[
-            float, Meta(ge=0, description="`spentUnits` of the answer before: what was spent since is told.")
+            float, Meta(ge=0, description="`spentUnits` of the previous response, to compute `spentSinceUnits`.")
         ]
         | None = None,
     ) -> SpaceStats:
-        """Counts and energy of an app's memories."""
+        """Return counts and energy of an app's memories."""
         space = AskedSpace(asked)
         progress = await self._memories.stats(space.app_id, space.user_id)
         found = await self._memories.memories(space.app_id, space.user_id)

@@ -22,49 +22,49 @@ from streams.settings.http import TokenRole
 
 log = structlog.get_logger(__name__)
 
-_ERASURE = Group("erasure", "Forgetting somebody for good, for admins.", prefix="/v1/erase", role=TokenRole.ADMIN)
+_ERASURE = Group("erasure", "Erasing users, sessions and apps, for admins.", prefix="/v1/erase", role=TokenRole.ADMIN)
 
 
 class Erase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Who is to be forgotten: a user of an app or of all apps, a session of an app, or a whole app."""
+    """Subject of an erasure: a user in one app or in all apps, a session of an app, or a whole app."""
 
     rules: ClassVar[Rules] = {
         **some_of(*map(given, ("user_id", "app_id", "session_id"))),
         **never(given("user_id", "session_id")),
         "examples": [{"user_id": "user-17", "app_id": "support", "session_id": None, "purge_logs": False}],
     }
-    user_id: Annotated[Identifier, Meta(description="With `app_id` of this app, else in all apps.")] | None = None
-    app_id: Annotated[Identifier, Meta(description="Alone: everything of the app.")] | None = None
+    user_id: Annotated[Identifier, Meta(description="User to erase: in `app_id`, or else in all apps.")] | None = None
+    app_id: Annotated[Identifier, Meta(description="App of the subject; alone: the whole app is erased.")] | None = None
     session_id: (
         Annotated[
             Identifier,
             Meta(
-                description="Of `app_id`; without it of the token's only app, else of the default app if it has such a "
-                "session, else of the only app that has one."
+                description="Session to erase. App: `app_id`, else the token's only app, else the default app if it "
+                "has such a session, else the only app that has one."
             ),
         ]
         | None
     ) = None
     purge_logs: Annotated[
-        bool, Meta(description="Also from Kafka's own files at once, and with it what others wrote before.")
+        bool, Meta(description="Also purge Kafka's log files now; this drops earlier records of other subjects too.")
     ] = False
 
 
 class ErasureAccepted(Struct, frozen=True, kw_only=True):
-    """The erasure is in the log and will be carried out, whatever fails meanwhile."""
+    """The erasure is accepted and will be completed, even after failures."""
 
     request_id: str
     scope: EraseScope
     status: str
-    """Where its proof will be."""
+    """Path of its proof."""
 
 
 class ErasureStanding(Struct, frozen=True, kw_only=True):
-    """Whether an erasure is proved."""
+    """Status of an erasure, with its proof once complete."""
 
     request_id: str
     proved: bool
-    """False while it is under way, and for one that nobody asked for."""
+    """False while it is in progress, and for an unknown id."""
     proof: ErasureProved | None
 
 
@@ -86,7 +86,7 @@ class Erasures:
 
     @_ERASURE.post("", "request_erasure", audits="acted", anonymous=True)
     async def erase(self, body: Erase) -> Accepted[ErasureAccepted]:
-        """Have everything of a user, a session or an app erased, everywhere; the proof comes later."""
+        """Request the erasure of a user, a session or an app from all stores. The proof follows later."""
         asked_by = caller()
         scope = _scope(body, asked_by)
         if self._requests is None:
@@ -116,9 +116,9 @@ class Erasures:
 
     @_ERASURE.get("/{request_id}", "get_erasure", anonymous=True)
     async def proof(
-        self, *, request_id: Annotated[Identifier, Meta(description="As the request was answered.")]
+        self, *, request_id: Annotated[Identifier, Meta(description="`request_id` of the response to the request.")]
     ) -> ErasureStanding:
-        """The proof of an erasure: what was looked at and removed, store by store. It names nobody."""
+        """Return the proof of an erasure: entries read and deleted, by store. It contains no names."""
         if self._requests is None:
             raise read_only()
         proof = await self._requests.proof(request_id)

@@ -11,14 +11,14 @@ SearchKind = Literal["turns", "episodes", "facts", "memories"]
 
 
 class Me(Struct, frozen=True, kw_only=True):
-    """Who asks, and what they may.
+    """The caller and its permissions.
 
     Attributes:
-        name: Of the token, as the audit has it.
+        name: Name of the token, as in the audit.
         role: `reader`, `operator` or `admin`.
-        text: Whether they may read what was said.
-        apps: Whose sessions they see; None for all.
-        tokens: Whether this server asks for tokens at all.
+        text: Whether the caller may read text.
+        apps: Ids of the readable apps; null: all.
+        tokens: Whether this server requires tokens.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Me(Struct, frozen=True, kw_only=True):
 
 
 class RowAlert(Struct, frozen=True, kw_only=True):
-    """The gravest alert of a session that is not resolved, else its last."""
+    """The most severe unresolved alert of a session, else its last alert."""
 
     alert_id: str
     severity: str
@@ -37,15 +37,15 @@ class RowAlert(Struct, frozen=True, kw_only=True):
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One session as its last profile has it.
+    """A session, from its last profile.
 
     Attributes:
-        risk: The score that moves the mode.
-        slope: Of the risk, per turn.
-        turns: How many were counted.
-        last_turn: Highest number of a turn.
-        open: False once it ended or timed out.
-        spark: The score after each of the last turns, at most 40, the oldest first.
+        risk: Score that sets the mode, 0-1.
+        slope: Slope of the risk, per turn.
+        turns: Number of counted turns.
+        last_turn: Highest turn number.
+        open: False after the session ended or timed out.
+        spark: Score after each of the last 40 turns at most, oldest first.
     """
 
     session_id: str
@@ -65,22 +65,22 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class AlertRow(Struct, frozen=True, kw_only=True):
-    """One alert as its last change has it.
+    """An alert, from its last change.
 
     Attributes:
-        cause: Of the last change.
-        category: Kind of harm that it is about.
-        sentence: What a person needs to know, without any words of a turn.
-        reason: The strongest signals, likewise.
-        score: 0-1.
-        probability: That the session escalates; None where the source formulas alone decide.
-        turn: Last turn at the change.
-        evidence: Numbers of the turns that it rests on.
-        trace_id: Of the trace that the change belongs to (W3C, 32 hexadecimal digits).
-        label: Whether somebody said that it was right; None while nobody did.
-        assignee: Who looks after it; empty: nobody.
-        snoozed_until: It rests until then; `duplicate_of`: it repeats that alert.
-        by: Who made the last change, if somebody did.
+        cause: Cause of the last change.
+        category: Kind of harm.
+        sentence: Explanation in one sentence, without text of a turn.
+        reason: Strongest signals, without text of a turn.
+        score: Score at the change, 0-1.
+        probability: Probability that the session escalates; null if only the source formulas decide.
+        turn: Number of the last turn at the change.
+        evidence: Numbers of the turns that are evidence.
+        trace_id: Trace of the change (W3C, 32 hexadecimal digits).
+        label: Whether it was labelled as correct; null: no label.
+        assignee: Assigned person; empty: nobody.
+        snoozed_until: End of the snooze; `duplicate_of`: id of the original alert.
+        by: Name of the token of the last change; empty: automatic.
     """
 
     alert_id: str
@@ -112,7 +112,7 @@ class RoleRow(Struct, frozen=True, kw_only=True):
 
     Attributes:
         state: `ready`, `not_ready` with the reason as `detail`, `away` if nothing answers, `unknown` until asked.
-        lag_records: Records that wait for it; None where that is not known.
+        lag_records: Number of waiting records; null: unknown.
     """
 
     role: str
@@ -134,7 +134,7 @@ class Reading(Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """What is known when a stream begins, in pieces; `more` is false in the last."""
+    """State at the start of a stream, in parts; `more` is false in the last part."""
 
     sessions: list[Row]
     alerts: list[AlertRow]
@@ -144,18 +144,18 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
 
 class GoneSession(Struct, frozen=True, kw_only=True):
-    """A session that is shown no more."""
+    """A session that is no longer shown."""
 
     app_id: str
     session_id: str
 
 
 class Changes(Struct, frozen=True, kw_only=True):
-    """What changed since the last event of the stream; of each session and alert its latest standing."""
+    """Changes since the last event of the stream: the latest state of each changed session and alert."""
 
     sessions: list[Row]
     gone: list[str]
-    """Ids of sessions that are shown no more: erased, or the longest silent of too many."""
+    """Ids of sessions that are no longer shown: erased, or the longest inactive above the limit."""
     gone_sessions: list[GoneSession]
     """The same, each with its app."""
     alerts: list[AlertRow]
@@ -172,7 +172,7 @@ class Roles(Struct, frozen=True, kw_only=True):
 
 
 class TimelineTurn(Struct, frozen=True, kw_only=True):
-    """One turn without its text; `evidence` are the alerts that rest on it."""
+    """A turn without its text; `evidence` has the ids of the alerts that it is evidence of."""
 
     turn: int
     role: str
@@ -182,7 +182,7 @@ class TimelineTurn(Struct, frozen=True, kw_only=True):
 
 
 class ModeChange(Struct, frozen=True, kw_only=True):
-    """At which turn the mode became what, and when that turn was, if it is known."""
+    """A change of the risk mode, with its turn and, if known, the time of the turn."""
 
     turn: int
     from_mode: str
@@ -191,7 +191,7 @@ class ModeChange(Struct, frozen=True, kw_only=True):
 
 
 class Segment(Struct, frozen=True, kw_only=True):
-    """Turns that became a summary, and what that saved; the summary is text."""
+    """A range of turns that became a summary, with tokens before and after; the summary needs text permission."""
 
     first_turn: int
     last_turn: int
@@ -201,7 +201,7 @@ class Segment(Struct, frozen=True, kw_only=True):
 
 
 class TimelineTopic(Struct, frozen=True, kw_only=True):
-    """A topic of the session; its title is text."""
+    """A topic of the session; the title needs text permission."""
 
     topic: str
     title: str | None
@@ -211,7 +211,7 @@ class TimelineTopic(Struct, frozen=True, kw_only=True):
 
 
 class TimelineFact(Struct, frozen=True, kw_only=True):
-    """A fact that the session said; its value is text."""
+    """A fact said in the session; the value needs text permission."""
 
     category: str
     key: str
@@ -220,7 +220,7 @@ class TimelineFact(Struct, frozen=True, kw_only=True):
 
 
 class TimelineEpisode(Struct, frozen=True, kw_only=True):
-    """An episode with turns of the session, counted over all of its user's; its summary is text."""
+    """An episode with turns of the session, numbered over all turns of its user; the summary needs text permission."""
 
     episode: int
     first_turn: int
@@ -229,21 +229,21 @@ class TimelineEpisode(Struct, frozen=True, kw_only=True):
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """A signal's share of what made the score; all of an alert add up to 1."""
+    """Share of a signal in the score; the shares of an alert add up to 1."""
 
     name: str
     share: float
 
 
 class Weight(Struct, frozen=True, kw_only=True):
-    """What a turn added, in log-odds."""
+    """Contribution of a turn, in log-odds."""
 
     turn: int
     weight: float
 
 
 class AlertNote(Struct, frozen=True, kw_only=True):
-    """What somebody remarked; the remark is text."""
+    """A note on an alert; the note needs text permission."""
 
     by: str
     at: UtcTime
@@ -251,12 +251,12 @@ class AlertNote(Struct, frozen=True, kw_only=True):
 
 
 class AlertDetail(AlertRow, frozen=True, kw_only=True):
-    """An alert with its grounds.
+    """An alert with its evidence.
 
     Attributes:
-        next_step: What to do.
-        quote: What was said in the worst turn, without secrets and personal data: text.
-        counterfactual: What had to be otherwise.
+        next_step: Recommended action.
+        quote: Text of the worst turn without secrets and personal data; needs text permission.
+        counterfactual: Change that would have avoided the alert.
     """
 
     notes: list[AlertNote]
@@ -268,7 +268,7 @@ class AlertDetail(AlertRow, frozen=True, kw_only=True):
 
 
 class Timeline(Struct, frozen=True, kw_only=True):
-    """One session from all that is known of it."""
+    """Full history of one session."""
 
     session: Row
     turns: list[TimelineTurn]
@@ -296,7 +296,7 @@ class Said(Struct, frozen=True, kw_only=True):
 
 
 class Hit(Struct, frozen=True, kw_only=True):
-    """Something that a search found, the better the higher the score; comparable within one kind only."""
+    """A search result. Scores are comparable within one kind only; higher is better."""
 
     kind: SearchKind
     session_id: str | None
@@ -305,11 +305,11 @@ class Hit(Struct, frozen=True, kw_only=True):
     app_id: str
     score: float
     text: str | None
-    """None where it was not asked for."""
+    """Null unless requested."""
 
 
 class Hits(Struct, frozen=True, kw_only=True):
-    """What a search found, best first."""
+    """Search results, best first."""
 
     hits: list[Hit]
 
@@ -318,14 +318,14 @@ class Hits(Struct, frozen=True, kw_only=True):
 
 
 class Acknowledge(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Somebody looks at an alert."""
+    """Acknowledgement of an alert."""
 
     session_id: Identifier
     note: str = ""
 
 
 class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Somebody says whether an alert was right."""
+    """Label of an alert: whether it was correct."""
 
     session_id: Identifier
     label: bool
@@ -333,25 +333,25 @@ class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class NamedAlert(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of several alerts."""
+    """Reference to an alert."""
 
     alert_id: Identifier
     session_id: Identifier
 
 
 class OfAlerts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is said of several alerts at once: of all or, if one does not take it, of none."""
+    """A change to several alerts: to all or, if one is invalid, to none."""
 
     alerts: Annotated[list[NamedAlert], Meta(min_length=1, max_length=100)]
 
 
 class Triage(OfAlerts, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who looks after them, until when they rest, which other they repeat; what is left out stays as it is.
+    """Assignee, snooze and original of several alerts. Omitted fields stay unchanged.
 
     Attributes:
-        assignee: Empty: nobody.
-        snoozed_until: Past: they are told now.
-        duplicate_of: An alert of their app; empty: of none.
+        assignee: New assignee; empty: nobody.
+        snoozed_until: End of the snooze; a past time ends it now.
+        duplicate_of: Id of the original alert in the same app; empty: no duplicate.
     """
 
     assignee: Annotated[str, Meta(max_length=256)] | None = None
@@ -361,14 +361,14 @@ class Triage(OfAlerts, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class LabelAll(OfAlerts, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Somebody says whether they were right."""
+    """Label of several alerts: whether they were correct."""
 
     label: bool
     reason: str = ""
 
 
 class Written(Struct, frozen=True, kw_only=True):
-    """Where the event stands; what comes of it is told by the stream."""
+    """Position of the written event in the log. The stream reports its effect."""
 
     topic: str
     partition: int
@@ -376,6 +376,6 @@ class Written(Struct, frozen=True, kw_only=True):
 
 
 class AllWritten(Struct, frozen=True, kw_only=True):
-    """The same of several, in their order."""
+    """Positions of the written events, in the order of the request."""
 
     written: list[Written]

@@ -151,9 +151,7 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-LIVE = Group(
-    "live", "Sessions, alerts and roles as they are now, for operators.", prefix="/v1/live", role=TokenRole.OPERATOR
-)
+LIVE = Group("live", "Current sessions, alerts and roles; for operators.", prefix="/v1/live", role=TokenRole.OPERATOR)
 _STREAM = (
     'event: changes\nid: 7\ndata: {"sessions":[],"gone":["order-4711"],"gone_sessions":[{"app_id":"shop",'
     '"session_id":"order-4711"}],"alerts":[]}\n\n'
@@ -163,7 +161,7 @@ _STREAM = (
 class OfApp(Struct, frozen=True, kw_only=True):
     """A request about one app or all."""
 
-    app_id: Annotated[Identifier, Meta(description="Only of this app; none: of all that the token reads.")] | None = (
+    app_id: Annotated[Identifier, Meta(description="Filter by app. Default: all apps that the token reads.")] | None = (
         None
     )
 
@@ -182,14 +180,14 @@ class LiveData:
 
     @LIVE.get("/me", "describe_caller", role=TokenRole.READER)
     async def me(self) -> Me:
-        """Who asks, and what they may."""
+        """Return the caller and its permissions."""
         asked_by = caller()
         apps = None if asked_by.apps is None else sorted(asked_by.apps)
         return answered(Me, asked_by, role=asked_by.role.value, apps=apps, tokens=self._tokens)
 
     @LIVE.get("/stream", "stream_changes", lasting=True, also={LiveStream.media_type: _STREAM})
     async def stream(self, asked: OfApp) -> LiveStream:
-        """Sessions, alerts and roles as they are (`snapshot`, in pieces), then what changes (`changes`, `roles`)."""
+        """Stream the current sessions, alerts and roles (`snapshot`, in parts), then changes (`changes`, `roles`)."""
         asked_by = caller()
         app = asked_by.app_of(asked.app_id)
         apps = asked_by.apps if app is None else frozenset({app})
@@ -203,7 +201,7 @@ MOST_CHARS = 1_000
 _Said = TypeVar("_Said", AlertAcknowledged, AlertTriaged, AlertLabelled)
 
 
-AlertId = Annotated[Identifier, Meta(description="As the stream has it.")]
+AlertId = Annotated[Identifier, Meta(description="Id of the alert in the stream.")]
 
 
 class AlertCommands:
@@ -224,7 +222,7 @@ class AlertCommands:
         "/alerts/{alert_id:path}/acknowledge", "acknowledge_alert", audits="acted", errors=(HTTPStatus.CONFLICT,)
     )
     async def acknowledge(self, body: Acknowledge, *, alert_id: AlertId) -> Accepted[Written]:
-        """Say that somebody looks at an alert: it is not repeated until it grows worse or is resolved.
+        """Acknowledge an alert. It is not sent again until it gets worse or is resolved.
 
         Raises:
             Problem: 404 no such alert of the session; 409 it is resolved; 422 the note is too long.
@@ -234,7 +232,7 @@ class AlertCommands:
 
     @LIVE.post("/alerts/{alert_id:path}/label", "label_alert", audits="acted")
     async def label(self, body: Label, *, alert_id: AlertId) -> Accepted[Written]:
-        """Say whether an alert was right; back-tests and calibration measure by it, and the latest label counts.
+        """Label an alert as correct or not. Back-tests and calibration use the latest label.
 
         Raises:
             Problem: 404 no such alert of the session; 422 the reason is too long.
@@ -244,7 +242,7 @@ class AlertCommands:
 
     @LIVE.post("/alerts/label", "label_alerts", audits="acted")
     async def label_all(self, body: LabelAll) -> Accepted[AllWritten]:
-        """Say of several alerts at once whether they were right.
+        """Label several alerts as correct or not.
 
         Raises:
             Problem: 404 a session has no such alert; 422 the reason is too long.
@@ -255,9 +253,9 @@ class AlertCommands:
 
     @LIVE.post("/alerts/triage", "triage_alerts", audits="acted", errors=(HTTPStatus.CONFLICT,))
     async def triage(self, body: Triage) -> Accepted[AllWritten]:
-        """Say who looks after alerts, until when they rest, which other they repeat, or a remark.
+        """Assign, snooze or comment on alerts, or mark them as duplicates.
 
-        A resting alert is not told again before; one that grows worse is, of those that repeat another once critical.
+        A snoozed alert is sent again early only if it gets worse; a duplicate only if it becomes critical.
 
         Raises:
             Problem: 404 a session has no such alert; 409 one is resolved, and takes but a note; 422 nothing is said,
@@ -331,21 +329,21 @@ MOST_APPS = 1_000
 
 
 class SaveSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A search to keep, in place of one of its title, or to let go."""
+    """A search to save, replacing one of the same title, or to delete."""
 
     app_id: Identifier
     search: SavedSearch
-    kept: Annotated[bool, Meta(description="False: it is let go.")] = True
+    kept: Annotated[bool, Meta(description="True: save the search; false: delete it.")] = True
 
 
 class SearchOfApp(SavedSearch, frozen=True, kw_only=True):
-    """A saved search, and of which app's alerts."""
+    """A saved search with its app."""
 
     app_id: str
 
 
 class SavedSearches(Struct, frozen=True, kw_only=True):
-    """By app and title."""
+    """Saved searches, sorted by app and title."""
 
     searches: list[SearchOfApp]
 
@@ -364,13 +362,13 @@ class SearchRoutes:
 
     @LIVE.get("/searches", "list_searches")
     async def listed(self, asked: OfApp) -> SavedSearches:
-        """Saved searches of an app's alerts, or of all apps that the token reads."""
+        """List the saved searches of alerts of one app, or of all apps that the token may read."""
         app = caller().app_of(asked.app_id)
         return _answer(await self._apps.spaces(MOST_APPS, app, user_id=""))
 
     @LIVE.put("/searches", "save_search", audits="acted", errors=(HTTPStatus.CONFLICT,))
     async def save(self, body: SaveSearch) -> SavedSearches | Accepted[Pending]:
-        """Keep a search of an app's alerts under its title, or let it go.
+        """Save a search of an app's alerts under its title, or delete it.
 
         Raises:
             Problem: 409 the app has as many as it may.

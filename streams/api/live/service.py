@@ -208,14 +208,12 @@ class LiveSearch:
         self,
         asked: OfApp,
         *,
-        q: Annotated[
-            str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, pattern=r"\S", description="What to look for.")
-        ],
-        kind: Annotated[SearchKind, Meta(description="Among what.")] = "turns",
-        limit: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 20,
-        text: Annotated[bool, Meta(description="Also what it says, not its place alone.")] = True,
+        q: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, pattern=r"\S", description="Search text.")],
+        kind: Annotated[SearchKind, Meta(description="Kind of items to search.")] = "turns",
+        limit: Annotated[int, Meta(ge=1, le=100, description="Maximum number of items.")] = 20,
+        text: Annotated[bool, Meta(description="Whether to return the text too.")] = True,
     ) -> Hits:
-        """Turns, episodes, facts of users or memories of apps that answer a query, best first."""
+        """Search turns, episodes, facts of users or memories of apps, best match first."""
         asked_by = caller()
         # Without an app those of the caller; who reads all, searches those with sessions on the board.
         apps = asked_by.apps_of(asked.app_id) or tuple(sorted(self._board.apps()))

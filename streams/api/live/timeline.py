@@ -35,12 +35,12 @@ MOST_EPISODES = 100
 
 
 class SimilarSession(Struct, frozen=True, kw_only=True):
-    """A session like that of an alert.
+    """A session similar to that of an alert.
 
     Attributes:
-        turn: Number of its turn that is most like one that the alert rests on.
-        similarity: Of the two, as cosine.
-        alert: Its own, where one is known.
+        turn: Number of its turn that is most similar to a turn of the alert's evidence.
+        similarity: Cosine similarity of the two turns.
+        alert: Alert of this session, if known.
     """
 
     app_id: str
@@ -52,7 +52,7 @@ class SimilarSession(Struct, frozen=True, kw_only=True):
 
 
 class SimilarSessions(Struct, frozen=True, kw_only=True):
-    """Sessions like that of an alert, the most like first; no text."""
+    """Sessions similar to that of an alert, most similar first; without text."""
 
     sessions: list[SimilarSession]
 
@@ -83,9 +83,9 @@ class TimelineReader:
         asked: OfSession,
         *,
         first: Annotated[int, Meta(ge=0, le=2**53, description="Number of the first turn.")] = 0,
-        last: Annotated[int, Meta(ge=0, le=2**53, description="Number of the last turn, at most 999 on.")] = 199,
+        last: Annotated[int, Meta(ge=0, le=2**53, description="Number of the last turn, at most `first` + 999.")] = 199,
     ) -> messages.Said:
-        """What was said in a session; turns that are not indexed (any more) are left out.
+        """Return turns of a session with their text. Turns that are not indexed, or no longer, are omitted.
 
         Raises:
             Problem: 422, too many, or the last before the first.
@@ -103,10 +103,10 @@ class TimelineReader:
         *,
         text: Annotated[
             bool,
-            Meta(description="Also titles of topics, facts, summaries, notes: takes the permission, and is audited."),
+            Meta(description="Include text: titles, facts, summaries and notes. Needs text permission; audited."),
         ] = False,
     ) -> messages.Timeline:
-        """One session: turns, modes, segments, topics, facts, episodes, alerts with their grounds.
+        """Return one session with its turns, modes, segments, topics, facts, episodes, and alerts with evidence.
 
         Raises:
             Problem: 404, the board does not know the session, or it is another tenant's.
@@ -159,9 +159,9 @@ class TimelineReader:
         self,
         *,
         alert_id: AlertId,
-        limit: Annotated[int, Meta(ge=1, le=50, description="How many at most.")] = 10,
+        limit: Annotated[int, Meta(ge=1, le=50, description="Maximum number of items.")] = 10,
     ) -> SimilarSessions:
-        """Sessions of the alert's app in which something like its evidence was said, by the index; without the words.
+        """Find indexed sessions of the alert's app with turns similar to its evidence. Returns no text.
 
         Raises:
             Problem: 404, the board does not know the alert, or it is another tenant's.

@@ -36,11 +36,11 @@ from streams.http.route import Accepted, routes_of
 
 
 class _ForModels(Struct, kw_only=True):
-    """What tools take in a form of their own."""
+    """Arguments that only tools have."""
 
     content: Annotated[str, Meta(min_length=1, max_length=1_000, pattern=r"\S")]
-    messages: Annotated[list[SaidMessage], Meta(min_length=1, max_length=100, description="In their order.")]
-    token_budget: Annotated[int, Meta(ge=64, le=1_000_000, description="Of the context.")] = 4_000
+    messages: Annotated[list[SaidMessage], Meta(min_length=1, max_length=100, description="Messages in order.")]
+    token_budget: Annotated[int, Meta(ge=64, le=1_000_000, description="Token budget of the context.")] = 4_000
 
 
 _TOOLS = tomllib.loads(source("streams/api/mcp/tools.toml"))
@@ -58,17 +58,17 @@ _SOURCES: dict[str, tuple[type[Struct], ...]] = {
 
 
 class ListedFacts(Struct, frozen=True):
-    """Facts of a user that hold."""
+    """Active facts of a user."""
 
     facts: list[FactAnswer]
     known: bool = True
-    """Whether the user was ever heard of."""
+    """Whether the user is known."""
     caught_up: CaughtUp = None
     language: UserLanguage = ""
 
 
 class ToldContext(Struct, frozen=True):
-    """A context for a model, without what it was made of."""
+    """A context for a model, without its parts."""
 
     text: str
     total_tokens: int
@@ -77,7 +77,7 @@ class ToldContext(Struct, frozen=True):
 
 
 class ToldItem(Struct, frozen=True):
-    """Something found, as far as a model needs it."""
+    """A search result, reduced to what a model needs."""
 
     kind: str
     id: str
@@ -86,13 +86,13 @@ class ToldItem(Struct, frozen=True):
 
 
 class ToldItems(Struct, frozen=True):
-    """What was found, best first."""
+    """Search results, best first."""
 
     results: list[ToldItem]
 
 
 class ToldDeed(Struct, frozen=True):
-    """What came of a memory that was to be written."""
+    """Result of adding a memory."""
 
     outcome: str
     memory_id: str

@@ -17,17 +17,17 @@ EXPORT_VERSION = 1
 
 
 class HeldTokens(Struct, frozen=True, kw_only=True):
-    """Tokens of what is kept."""
+    """Tokens of the stored items."""
 
     memories: int = 0
-    """Without archived ones."""
+    """Without archived memories."""
     archived: int = 0
     episodes: int = 0
     chunks: int = 0
 
 
 class ProjectLimits(Struct, frozen=True, kw_only=True):
-    """How much of a project the policy keeps."""
+    """Limits of a project by the policy."""
 
     memories: int
     episodes: int
@@ -36,7 +36,7 @@ class ProjectLimits(Struct, frozen=True, kw_only=True):
 
 
 class ProjectStanding(Struct, frozen=True, kw_only=True):
-    """How far a project is; zeros for one that nothing is known of."""
+    """State of a project; zeros for an unknown one."""
 
     app_id: str
     project_id: str
@@ -53,7 +53,7 @@ class ProjectStanding(Struct, frozen=True, kw_only=True):
     created: int = 0
     consolidated_at: datetime | None = None
     consolidated: events.ConsolidationFigures | None = None
-    """What the last consolidation came to."""
+    """Result of the last consolidation."""
     tokens: HeldTokens = HeldTokens()
 
 
@@ -68,21 +68,21 @@ class ListedProject(Struct, frozen=True, kw_only=True):
 
 
 class ProjectList(Struct, frozen=True, kw_only=True):
-    """Projects, those that changed last first."""
+    """Projects, latest change first."""
 
     projects: list[ListedProject]
 
 
 class MemoryPage(Struct, frozen=True, kw_only=True):
-    """Memories, the newest first."""
+    """Memories, newest first."""
 
     memories: list[events.ProjectMemory]
     next: str
-    """`before` of the following page; empty: there is none."""
+    """`before` of the next page; empty: last page."""
 
 
 class Edge(Struct, frozen=True, kw_only=True):
-    """A relationship with both of its ends."""
+    """A relationship with both ends."""
 
     source_id: str
     target_id: str
@@ -91,17 +91,17 @@ class Edge(Struct, frozen=True, kw_only=True):
 
 
 class ProjectMemoryAnswer(Struct, frozen=True, kw_only=True):
-    """One memory, and whether it holds."""
+    """A memory, and whether it is valid."""
 
     memory: events.ProjectMemory
     valid: bool
-    """Now, and not archived."""
+    """Whether it is valid now and not archived."""
     incoming: list[Edge]
-    """Relationships that lead to it; its own are in `memory.relationships`."""
+    """Incoming relationships; outgoing ones are in `memory.relationships`."""
 
 
 class ValidMemories(Struct, frozen=True, kw_only=True):
-    """What held at a time (project memory, Temporal Validity), by id."""
+    """Memories valid at a time (project memory, Temporal Validity), sorted by id."""
 
     at: datetime
     known_at: datetime | None
@@ -109,21 +109,21 @@ class ValidMemories(Struct, frozen=True, kw_only=True):
 
 
 class PendingFacts(Struct, frozen=True, kw_only=True):
-    """Facts that wait to be promoted, the surest first."""
+    """Pending facts, highest confidence first."""
 
     pending: list[events.PendingFact]
     next: str = ""
-    """`after` of the following page; empty: there is none."""
+    """`after` of the next page; empty: last page."""
 
 
 class Conversations(Struct, frozen=True, kw_only=True):
-    """Conversations, the latest first."""
+    """Conversations, latest first."""
 
     conversations: list[events.ProjectConversation]
 
 
 class ConversationAnswer(Struct, frozen=True, kw_only=True):
-    """A conversation with its chunks, and its messages at hand as far as they are indexed."""
+    """A conversation with its chunks, and its recent messages as far as they are indexed."""
 
     conversation: events.ProjectConversation
     chunks: list[events.ConversationChunk]
@@ -131,17 +131,17 @@ class ConversationAnswer(Struct, frozen=True, kw_only=True):
 
 
 class ChunkAnswer(Struct, frozen=True, kw_only=True):
-    """A chunk with the messages it was made of."""
+    """A chunk with its original messages."""
 
     chunk: events.ConversationChunk
     messages: list[TurnAnswer]
     """In order of number."""
     missing: int
-    """How many of them neither the index nor the archive has: released, erased, or not landed yet."""
+    """Number of messages in neither index nor archive: released, erased, or not archived yet."""
 
 
 class Episodes(Struct, frozen=True, kw_only=True):
-    """Episodes in order of time."""
+    """Episodes in chronological order."""
 
     episodes: list[events.ProjectEpisode]
 
@@ -158,7 +158,7 @@ class ArcAnswer(Struct, frozen=True, kw_only=True):
 
 
 class Node(Struct, frozen=True, kw_only=True):
-    """A memory in a graph, or an episode that it is part of."""
+    """A memory in a graph, or an episode linked to one."""
 
     id: str
     kind: Literal["memory", "episode"]
@@ -169,50 +169,50 @@ class Node(Struct, frozen=True, kw_only=True):
 
 
 class RelatedNode(Node, frozen=True, kw_only=True):
-    """What a memory leads to, over its relationships or by way of an episode."""
+    """A node reachable from a memory over relationships or an episode."""
 
     distance: int
-    """Relationships in between."""
+    """Number of relationships in between."""
     strength: float
-    """Of the strongest path, 0-1."""
+    """Strength of the strongest path, 0-1."""
 
 
 class GraphAnswer(Struct, frozen=True, kw_only=True):
-    """Memories with relationships."""
+    """Memories and their relationships."""
 
     nodes: list[Node]
     edges: list[Edge]
 
 
 class RelatedMemories(Struct, frozen=True, kw_only=True):
-    """What a memory is related to, the nearest first."""
+    """Items related to a memory, nearest first."""
 
     memory_id: str
     related: list[RelatedNode]
 
 
 class PathAnswer(Struct, frozen=True, kw_only=True):
-    """How one memory leads to another."""
+    """Path from one memory to another."""
 
     found: bool
     edges: list[Edge]
 
 
 class ExportPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Items of one kind as they are kept, by id; decay factors are the stored ones."""
+    """Items of one kind as stored, sorted by id, with the stored decay factors."""
 
     format: str
     version: int
     app_id: str
     project_id: str
     revision: int
-    """The project changed in between if it is another on the next page."""
+    """If it differs on the next page, the project changed in between."""
     next: str
-    """`after` of the following page; empty: there is none."""
+    """`after` of the next page; empty: last page."""
     memories: list[events.ProjectMemory] = []
     episodes: list[events.ProjectEpisode] = []
     chunks: list[events.ConversationChunk] = []
     conversations: list[events.ProjectConversation] = []
     pending: list[events.PendingFact] = []
     messages: list[TurnAnswer] = []
-    """Of conversations those at hand; of chunks, where they were asked for, those they were made of."""
+    """Of conversations the recent messages; of chunks, on request, the original messages."""

@@ -62,12 +62,12 @@ class ProjectCommandRoutes:
 
     @PROJECTS.post("/import", "import_project_items", **COMMAND)
     async def bring_back(self, asked: OfProject, body: ImportItems) -> DeedAnswer | Accepted[PendingDeed]:
-        """Bring items of a saved project in; one that is there is replaced, so a repeat changes nothing."""
+        """Import items of an exported project. Existing items are replaced, so a repeat changes nothing."""
         return await self.do(asked, events.ProjectImported, **structs.asdict(body))
 
     @PROJECTS.post("/memories", "add_project_memory", **COMMAND)
     async def add(self, asked: OfProject, body: AddMemory) -> DeedAnswer | Accepted[PendingDeed]:
-        """Write a memory by hand; what is known already is strengthened.
+        """Add a memory by hand. An existing equal memory is strengthened.
 
         Raises:
             Problem: 403 no admin; 422 it ends before it begins.
@@ -81,13 +81,13 @@ class ProjectCommandRoutes:
     async def edit(
         self, asked: OfProject, body: EditProjectMemory, *, memory_id: MemoryName
     ) -> DeedAnswer | Accepted[PendingDeed]:
-        """Put a memory right, expire or reopen it, put it away or restore it; what was known before stays known."""
+        """Edit, expire, reopen, archive or restore a memory. The earlier version stays in its history."""
         _require_sensible(body)
         return await self.do(asked, events.ProjectMemoryEdited, "memory", memory_id=memory_id, **structs.asdict(body))
 
     @PROJECTS.delete("/memories/{memory_id}", "delete_project_memory", **COMMAND)
     async def delete(self, asked: OfProject, *, memory_id: MemoryName) -> DeedAnswer | Accepted[PendingDeed]:
-        """Delete a memory with all relationships to it; what it had superseded holds again."""
+        """Delete a memory with all relationships to it. Memories that it superseded become valid again."""
         return await self.do(asked, events.ProjectMemoryDeleted, "memory", memory_id=memory_id)
 
     @PROJECTS.post("/pending/{pending_id}/{decision}", "decide_pending_fact", **COMMAND)
@@ -95,8 +95,8 @@ class ProjectCommandRoutes:
         self,
         asked: OfProject,
         *,
-        pending_id: Annotated[ItemName, Meta(description="As the list has it.")],
-        decision: Annotated[Literal["promote", "discard"], Meta(description="It becomes a memory, or goes.")],
+        pending_id: Annotated[ItemName, Meta(description="Id of the pending fact.")],
+        decision: Annotated[Literal["promote", "discard"], Meta(description="Promote it to a memory, or discard it.")],
     ) -> DeedAnswer | Accepted[PendingDeed]:
         """Promote a pending fact to a memory, or discard it."""
         decided = {"pending_id": pending_id, "promoted": decision == "promote"}
@@ -104,7 +104,7 @@ class ProjectCommandRoutes:
 
     @PROJECTS.put("/relationships", "set_relationship", **COMMAND)
     async def relate(self, asked: OfProject, body: Relate) -> DeedAnswer | Accepted[PendingDeed]:
-        """Relate one memory to another, or give their relationship another strength."""
+        """Set a relationship between two memories, or change its strength."""
         return await self.do(asked, events.RelationshipSet, **structs.asdict(body))
 
     @PROJECTS.delete("/relationships", "delete_relationship", **COMMAND)
@@ -112,11 +112,11 @@ class ProjectCommandRoutes:
         self,
         asked: OfProject,
         *,
-        source_id: Annotated[ItemName, Meta(description="Where it goes out.")],
-        target_id: Annotated[ItemName, Meta(description="Where it leads to.")],
-        relation: Annotated[ItemName, Meta(description="Its type.")],
+        source_id: Annotated[ItemName, Meta(description="Id of the source memory.")],
+        target_id: Annotated[ItemName, Meta(description="Id of the target memory.")],
+        relation: Annotated[ItemName, Meta(description="Type of the relationship.")],
     ) -> DeedAnswer | Accepted[PendingDeed]:
-        """Take a relationship back."""
+        """Delete a relationship."""
         edge = {"source_id": source_id, "target_id": target_id, "relation": relation}
         return await self.do(asked, events.RelationshipSet, "relationship", **edge, strength=None)
 
@@ -124,13 +124,13 @@ class ProjectCommandRoutes:
     async def set_status(
         self, asked: OfProject, body: SetStatus, *, conversation_id: ConversationName
     ) -> DeedAnswer | Accepted[PendingDeed]:
-        """Start, pause or end a conversation; its turns come as turns."""
+        """Start, pause or end a conversation. Send its turns as usual."""
         result = structs.asdict(body)
         return await self.do(asked, events.ConversationStatusSet, conversation_id=conversation_id, **result)
 
     @PROJECTS.post("/consolidate", "consolidate_project", **COMMAND)
     async def consolidate(self, asked: OfProject) -> DeedAnswer | Accepted[PendingDeed]:
-        """Have the project consolidated now; it also happens by itself. The standing says when it has ended."""
+        """Start a consolidation now; it also runs on schedule. The standing shows when it has ended."""
         return await self.do(asked, events.ConsolidationAsked)
 
     async def do(

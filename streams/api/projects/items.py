@@ -23,15 +23,15 @@ from streams.api.projects.reading import ProjectReader, conversation_of
 from streams.http.problems import invalid_field
 from streams.http.security import caller
 
-_Limit = Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="How many at most.")]
-_Conversation = Annotated[Identifier, Meta(description="Only of this one.")]
+_Limit = Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="Maximum number of items.")]
+_Conversation = Annotated[Identifier, Meta(description="Filter by conversation.")]
 
 
-_After = Annotated[str, Meta(max_length=100, description="`next` of the page before.")]
-_Direction = Annotated[Literal["out", "in", "both"], Meta(description="As relationships lead, against it, or both.")]
-MemoryName = Annotated[ItemName, Meta(description="As lists have it.")]
-ConversationName = Annotated[Identifier, Meta(description="Id of its session.")]
-_MemoryId = Annotated[ItemName, Meta(description="A memory.")]
+_After = Annotated[str, Meta(max_length=100, description="`next` of the previous page.")]
+_Direction = Annotated[Literal["out", "in", "both"], Meta(description="Direction of the relationships to follow.")]
+MemoryName = Annotated[ItemName, Meta(description="Id of the memory.")]
+ConversationName = Annotated[Identifier, Meta(description="Id of the conversation (its session id).")]
+_MemoryId = Annotated[ItemName, Meta(description="Id of the memory.")]
 
 
 _ALL = replace(PROJECTS, prefix="/v1/projects")
@@ -54,14 +54,14 @@ class ProjectItems:
         self,
         asked: OfProject,
         *,
-        memory_type: Annotated[MemoryType, Meta(description="Only of this type.")] | None = None,
-        category: Annotated[str, Meta(max_length=64, description="Only of this one.")] | None = None,
-        tag: Annotated[str, Meta(max_length=64, description="Only with this one.")] | None = None,
-        include_archived: Annotated[bool, Meta(description="Also what a consolidation put away.")] = False,
-        before: Annotated[str, Meta(max_length=64, description="`next` of the page before.")] = "",
+        memory_type: Annotated[MemoryType, Meta(description="Filter by type.")] | None = None,
+        category: Annotated[str, Meta(max_length=64, description="Filter by category.")] | None = None,
+        tag: Annotated[str, Meta(max_length=64, description="Filter by tag.")] | None = None,
+        include_archived: Annotated[bool, Meta(description="Include archived memories.")] = False,
+        before: Annotated[str, Meta(max_length=64, description="`next` of the previous page.")] = "",
         limit: _Limit = 100,
     ) -> answers.MemoryPage:
-        """Memories of a project, the newest first, page by page. Nothing counts as accessed."""
+        """List the memories of a project, newest first, in pages. Does not count as an access."""
         view = await self._view(asked)
         wanted = (
             each
@@ -78,7 +78,7 @@ class ProjectItems:
 
     @PROJECTS.get("/memories/{memory_id}", "get_project_memory", audits="text_read")
     async def memory(self, asked: OfProject, *, memory_id: MemoryName) -> answers.ProjectMemoryAnswer:
-        """One memory, with its history and what leads to it. Nothing counts as accessed."""
+        """Return a memory with its history and incoming relationships. Does not count as an access."""
         view = await self._view(asked, memory_id)
         found = view.memories[memory_id]
         incoming = [
@@ -96,13 +96,12 @@ class ProjectItems:
         self,
         asked: OfProject,
         *,
-        at: Annotated[UtcTime, Meta(description="When it held; none: now.")] | None = None,
-        known_at: Annotated[UtcTime, Meta(description="By what was known then; none: by what is known now.")]
-        | None = None,
+        at: Annotated[UtcTime, Meta(description="Valid time. Default: now.")] | None = None,
+        known_at: Annotated[UtcTime, Meta(description="Transaction time. Default: what is known now.")] | None = None,
     ) -> answers.ValidMemories:
-        """What held at a time, and if asked by what was known at another: two time axes.
+        """List memories that were valid at a time, optionally as known at another time (two time axes).
 
-        What a consolidation put away is left out of the present only. Nothing counts as accessed.
+        Archived memories are omitted only if no time is given. Does not count as an access.
         """
         view = await self._view(asked)
         when, present = at or self.reader.now(), at is None and known_at is None
@@ -111,7 +110,7 @@ class ProjectItems:
 
     @PROJECTS.get("/pending", "list_pending_facts", audits="text_read")
     async def pending(self, asked: OfProject, *, after: _After = "", limit: _Limit = 100) -> answers.PendingFacts:
-        """Facts that are not sure enough to be memories, the surest first, page by page."""
+        """List pending facts, whose confidence is too low for a memory, highest confidence first, in pages."""
         last = _place(after)
         view = await self._view(asked)
         waiting = sorted((fact for fact in view.pending.values() if _surest_first(fact) > last), key=_surest_first)
@@ -121,14 +120,14 @@ class ProjectItems:
 
     @PROJECTS.get("/conversations", "list_conversations", audits="text_read")
     async def conversations(self, asked: OfProject, *, limit: _Limit = 100) -> answers.Conversations:
-        """Conversations of a project, the latest first."""
+        """List the conversations of a project, latest first."""
         view = await self._view(asked)
         latest = sorted(view.conversations.values(), key=lambda each: (each.last_at, each.id), reverse=True)
         return answers.Conversations(conversations=latest[:limit])
 
     @PROJECTS.get("/conversations/{conversation_id:path}", "get_conversation", audits="text_read")
     async def conversation(self, asked: OfProject, *, conversation_id: ConversationName) -> answers.ConversationAnswer:
-        """A conversation with its chunks and its messages at hand."""
+        """Return a conversation with its chunks and recent messages."""
         named = AskedProject(asked)
         view = await self.reader.view(named)
         found = conversation_of(view, conversation_id)
@@ -137,9 +136,9 @@ class ProjectItems:
 
     @PROJECTS.get("/chunks/{chunk_id}", "get_conversation_chunk", audits="text_read")
     async def chunk(
-        self, asked: OfProject, *, chunk_id: Annotated[ItemName, Meta(description="As its conversation has it.")]
+        self, asked: OfProject, *, chunk_id: Annotated[ItemName, Meta(description="Id of the chunk.")]
     ) -> answers.ChunkAnswer:
-        """A chunk of a conversation, with the messages it was made of, from the index or the archive."""
+        """Return a chunk of a conversation with its original messages from the index or the archive."""
         named = AskedProject(asked)
         found = (await self.reader.view(named)).chunks.get(chunk_id)
         if found is None:
@@ -153,10 +152,10 @@ class ProjectItems:
         asked: OfProject,
         *,
         conversation_id: _Conversation | None = None,
-        kind: Annotated[EpisodeKind, Meta(description="Only of this kind.")] | None = None,
-        min_significance: Annotated[float, Meta(ge=0, le=1, description="At least.")] = 0.0,
+        kind: Annotated[EpisodeKind, Meta(description="Filter by kind.")] | None = None,
+        min_significance: Annotated[float, Meta(ge=0, le=1, description="Lowest significance, 0-1.")] = 0.0,
     ) -> answers.Episodes:
-        """Key moments, in order of time. Nothing counts as accessed."""
+        """List key moments in chronological order. Does not count as an access."""
         view = await self._view(asked)
         found = [
             each
@@ -169,9 +168,9 @@ class ProjectItems:
 
     @PROJECTS.get("/arc", "get_narrative_arc", audits="text_read")
     async def arc(self, asked: OfProject, *, conversation_id: _Conversation | None = None) -> answers.ArcAnswer:
-        """The narrative arc of a conversation or of the whole project: by thirds, and the key moments.
+        """Return the narrative arc of a conversation or of the whole project: three parts and the key moments.
 
-        Nothing counts as accessed.
+        Does not count as an access.
         """
         view = await self._view(asked)
         if conversation_id is not None:
@@ -184,10 +183,10 @@ class ProjectItems:
         asked: OfProject,
         *,
         limit: Annotated[
-            int, Meta(ge=1, le=10 * answers.MAX_PAGE, description="Relationships at most.")
+            int, Meta(ge=1, le=10 * answers.MAX_PAGE, description="Maximum number of relationships.")
         ] = answers.MAX_PAGE,
     ) -> answers.GraphAnswer:
-        """Memories with relationships, and these; those of the newest memories first. Nothing counts as accessed."""
+        """Return memories and their relationships, newest memories first. Does not count as an access."""
         view = await self._view(asked)
         edges = [edge for edge, _ in zip(_edges(view), range(limit), strict=False)]
         ends = sorted({end for edge in edges for end in (edge.source_id, edge.target_id)})
@@ -199,19 +198,19 @@ class ProjectItems:
         asked: OfProject,
         *,
         memory_id: _MemoryId,
-        depth: Annotated[int, Meta(ge=1, le=MAX_DEPTH, description="Relationships away, at most.")] = 1,
-        relation: Annotated[list[str], Meta(max_length=16, description="Only over these; once for each.")]
+        depth: Annotated[int, Meta(ge=1, le=MAX_DEPTH, description="Maximum distance in relationships.")] = 1,
+        relation: Annotated[list[str], Meta(max_length=16, description="Types to follow; repeat for several.")]
         | None = None,
         direction: _Direction = "both",
     ) -> answers.RelatedMemories:
-        """Memories a few relationships away, the nearest first. Nothing counts as accessed."""
+        """List the neighbours of a memory, nearest first. Does not count as an access."""
         view = await self._view(asked, memory_id)
         found = neighbours(view.graph, memory_id, depth, types=relation, direction=direction)
         return self._related(view, memory_id, found)
 
     @PROJECTS.get("/graph/dependents", "list_dependents", audits="text_read")
     async def depending(self, asked: OfProject, *, memory_id: _MemoryId) -> answers.RelatedMemories:
-        """What depends on a memory, directly or by way of others. Nothing counts as accessed."""
+        """List items that depend on a memory, directly or indirectly. Does not count as an access."""
         view = await self._view(asked, memory_id)
         return self._related(view, memory_id, dependents(view.graph, memory_id))
 
@@ -221,11 +220,11 @@ class ProjectItems:
         asked: OfProject,
         *,
         source_id: _MemoryId,
-        target_id: Annotated[ItemName, Meta(description="Another.")],
+        target_id: Annotated[ItemName, Meta(description="Id of the other memory.")],
     ) -> answers.PathAnswer:
-        """The shortest way from one memory to another, in whichever direction its relationships lead.
+        """Return the shortest path between two memories, over relationships in either direction.
 
-        Nothing counts as accessed.
+        Does not count as an access.
         """
         view = await self._view(asked, source_id, target_id)
         found = path(view.graph, source_id, target_id)
@@ -237,7 +236,7 @@ class ProjectItems:
 
     @PROJECTS.get("/standing", "get_project_standing", "")
     async def stats(self, asked: OfProject) -> answers.ProjectStanding:
-        """How much is remembered of a project, and how much may be."""
+        """Return counts and limits of a project."""
         rules, view = self.reader.policy, await self.reader.view(AskedProject(asked))
         limits = answers.ProjectLimits(
             memories=rules.long_term.most,
@@ -253,10 +252,10 @@ class ProjectItems:
     async def listed(
         self,
         *,
-        app_id: Annotated[Identifier, Meta(description="The projects' app; none: the token's only one.")] | None = None,
-        limit: Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="How many at most.")] = 100,
+        app_id: Annotated[Identifier, Meta(description="Filter by app. Default: the token's apps.")] | None = None,
+        limit: Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="Maximum number of items.")] = 100,
     ) -> answers.ProjectList:
-        """Projects that the token reads, those that changed last first."""
+        """List the projects that the token may read, latest change first."""
         reader = caller()
         found = await self.reader.projects.projects(reader.app_of(app_id), limit)
         mine = [each for each in found if reader.may_read(each.app_id)]

@@ -32,24 +32,24 @@ from streams.settings.http import TokenRole
 MOST_IMPORTED = 200
 """Items of a kind in one request."""
 _Content = Annotated[str, Meta(min_length=1, max_length=events.MOST_CONTENT_CHARS, pattern=r"\S")]
-_Subject = Annotated[str, Meta(max_length=128, description="What a decision is about: two of one subject are rivals.")]
+_Subject = Annotated[str, Meta(max_length=128, description="Subject of a decision; decisions of one subject compete.")]
 
 
 class AddMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Something to know. What is known already is strengthened."""
+    """A memory to add. An existing equal memory is strengthened."""
 
     content: _Content
     type: events.MemoryType
     category: events.Category = ""
     tags: events.Tags = []
     subject: _Subject = ""
-    importance: Annotated[Ratio, Meta(description="None: the type's default.")] | None = None
+    importance: Annotated[Ratio, Meta(description="Optional. Default: the type's value.")] | None = None
     valid_from: UtcTime | None = None
     valid_until: UtcTime | None = None
 
 
 class EditProjectMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is to change of a memory; what is not named, or null, stays."""
+    """Changes to a memory. Omitted and null fields stay unchanged."""
 
     rules: ClassVar[Rules] = {
         **some_of(
@@ -63,13 +63,13 @@ class EditProjectMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only
     tags: events.Tags | None = None
     importance: Ratio | None = None
     valid_from: UtcTime | None = None
-    valid_until: Annotated[UtcTime, Meta(description="Expire: from then on it does not hold.")] | None = None
-    reopened: Annotated[bool, Meta(description="It has no end after all.")] = False
-    archived: Annotated[bool, Meta(description="Put away, or restored.")] | None = None
+    valid_until: Annotated[UtcTime, Meta(description="End of the validity, to expire it.")] | None = None
+    reopened: Annotated[bool, Meta(description="True: remove the end of the validity.")] = False
+    archived: Annotated[bool, Meta(description="True: archive; false: restore.")] | None = None
 
 
 class Relate(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A relationship of one memory to another; one that is there gets the strength."""
+    """A relationship between two memories. An existing one gets the new strength."""
 
     source_id: events.ItemId
     target_id: events.ItemId
@@ -78,14 +78,14 @@ class Relate(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class SetStatus(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A conversation starts, is paused or ends."""
+    """New status of a conversation."""
 
     status: events.ConversationStatus
-    summary: Annotated[str, Meta(max_length=2_000, description="What its end is told with.")] = ""
+    summary: Annotated[str, Meta(max_length=2_000, description="Summary to keep with the end.")] = ""
 
 
 class ImportItems(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Items of a saved project; one that is there already is replaced, so a repeat changes nothing."""
+    """Items of an exported project. Existing items are replaced, so a repeated import changes nothing."""
 
     memories: Annotated[list[events.ProjectMemory], Meta(max_length=MOST_IMPORTED)] = []
     episodes: Annotated[list[events.ProjectEpisode], Meta(max_length=MOST_IMPORTED)] = []
@@ -94,28 +94,28 @@ class ImportItems(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     pending: Annotated[list[events.PendingFact], Meta(max_length=MOST_IMPORTED)] = []
     messages: Annotated[
         list[events.ImportedMessage],
-        Meta(max_length=MOST_IMPORTED, description="At hand, of conversations that are there or come along."),
+        Meta(max_length=MOST_IMPORTED, description="Recent messages of existing or imported conversations."),
     ] = []
 
 
 class DeedAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came of it."""
+    """Result of a command."""
 
     success: bool
     outcome: events.CommandOutcome
-    """`unchanged`: it was so already. `not_found` of a deletion: it was gone already."""
+    """`unchanged`: nothing to change. `not_found` of a deletion: already deleted."""
     item_id: str = ""
     count: int = 0
-    """Items that changed."""
+    """Number of changed items."""
     detail: str = ""
     memory: events.ProjectMemory | None = None
-    """As it is now, where the deed was to one."""
+    """Its new state, if the command was about one memory."""
 
 
 class PendingDeed(Struct, frozen=True, kw_only=True):
-    """It is in the log, and what comes of it is not seen yet."""
+    """The command is accepted, but its result is not visible yet."""
 
-    success: Annotated[bool, Meta(description="Not yet.", examples=[False])]
+    success: Annotated[bool, Meta(description="Always false.", examples=[False])]
     pending: bool
     request_id: str
     hint: str
@@ -124,9 +124,9 @@ class PendingDeed(Struct, frozen=True, kw_only=True):
 MAX_SYSTEM_PROMPT_CHARS = 48_000
 MAX_DEPTH = 8
 
-Question = Annotated[str, Meta(max_length=MAX_QUERY_CHARS, description="What is asked; empty: what matters now.")]
+Question = Annotated[str, Meta(max_length=MAX_QUERY_CHARS, description="Question; empty: what is relevant now.")]
 Strategy = Literal["tfidf", "hybrid"]
-_RecordAccess = Annotated[bool, Meta(description="Whether memories and episodes that it gives count as accessed.")]
+_RecordAccess = Annotated[bool, Meta(description="Whether returned memories and episodes count as accessed.")]
 _Tokens = Annotated[int, Meta(ge=0, le=10_000_000)]
 
 
@@ -134,11 +134,11 @@ _Tokens = Annotated[int, Meta(ge=0, le=10_000_000)]
 
 
 class Filters(RetrievalFilters, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is left out of what is found (project memory, `RetrievalQuery.filters`)."""
+    """Filters of the results (project memory, `RetrievalQuery.filters`)."""
 
 
 class _ProjectQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What every question may say; what it does not say is the policy's."""
+    """Fields of every query. Defaults are the policy's values."""
 
     query: Question
     filters: Filters = Filters()
@@ -148,18 +148,18 @@ class _ProjectQuery(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     valid_at: UtcTime | None = None
     known_at: UtcTime | None = None
     related_depth: Annotated[int, Meta(ge=0, le=MAX_DEPTH)] = 0
-    strategy: Annotated[Strategy, Meta(description="The source's scores, or words and likeness fused.")] = "tfidf"
+    strategy: Annotated[Strategy, Meta(description="Scores of the source, or fused word and vector search.")] = "tfidf"
     record_access: _RecordAccess = True
 
 
 class RetrieveMemories(_ProjectQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The memories and episodes that matter to a question (project memory, Retrieval Query)."""
+    """Query for memories and episodes relevant to a question (project memory, Retrieval Query)."""
 
-    context: Annotated[str, Meta(max_length=MAX_QUERY_CHARS, description="What was said around it.")] = ""
+    context: Annotated[str, Meta(max_length=MAX_QUERY_CHARS, description="Conversation around the question.")] = ""
 
 
 class BudgetOverrides(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Another context window than the policy's; what is not named stays. The total exceeds both reserves together."""
+    """Changes to the policy's context window. Omitted fields stay. The total must exceed the sum of both reserves."""
 
     rules: ClassVar[Rules] = {"examples": [{"total_tokens": 12_000, "system_tokens": 1_000, "working_tokens": 2_000}]}
     total_tokens: _Tokens | None = None
@@ -169,17 +169,17 @@ class BudgetOverrides(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class BuildContext(_ProjectQuery, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a language model is to be told before it answers (project memory, Context Building Process)."""
+    """Request for the context of a language model (project memory, Context Building Process)."""
 
     conversation_id: (
-        Annotated[Identifier, Meta(description="Whose last messages and chunks; none: no such.")] | None
+        Annotated[Identifier, Meta(description="Adds its last messages and chunks. Default: none.")] | None
     ) = None
     system_prompt: Annotated[str, Meta(max_length=MAX_SYSTEM_PROMPT_CHARS)] = ""
     budget: BudgetOverrides = BudgetOverrides()
 
 
 class SearchProject(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Everything that speaks of something, chunks too, however weak."""
+    """Search over memories, episodes and chunks, including weak matches."""
 
     query: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, pattern=r"\S")]
     filters: Filters = Filters(include_chunks=True)
@@ -192,7 +192,7 @@ class SearchProject(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class FoundItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that was found, with what its relevance is made of; of the last three one is there, by `kind`."""
+    """A result with the parts of its relevance. By `kind`, one of `memory`, `episode` and `chunk` is set."""
 
     kind: FoundKind
     id: str
@@ -201,7 +201,7 @@ class FoundItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Comparable within one answer only."""
     scores: Scores
     via: str = ""
-    """The hit over whose relationships it was pulled in."""
+    """Id of the hit whose relationships led to it."""
     contradicted_by: list[str] = []
     memory: events.ProjectMemory | None = None
     episode: events.ProjectEpisode | None = None
@@ -209,7 +209,7 @@ class FoundItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FoundItems(Struct, frozen=True, kw_only=True):
-    """What was found, best first."""
+    """Results, best first."""
 
     results: list[FoundItem]
 
@@ -222,7 +222,7 @@ class ProjectContext(Struct, frozen=True, kw_only=True):
     items: list[ContextItem]
     budget: TokenBudget
     warnings: list[str]
-    """What did not fit; nothing is left out in silence."""
+    """Items that did not fit: every omission is named."""
     retrieval_results: list[FoundItem]
 
 
@@ -240,7 +240,7 @@ def found_item(found: RetrievedItem) -> FoundItem:
 
 PROJECTS = Group(
     "projects",
-    "Memory of projects: typed, related, valid in time; commands for admins.",
+    "Memory of projects: typed and related memories with validity; commands for admins.",
     prefix="/v1/projects/{project_id:path}",
 )
 DONE_OUTCOMES = frozenset({"done", "unchanged"})
@@ -258,7 +258,7 @@ class OfProject(Struct, frozen=True, kw_only=True):
     """A request about a project."""
 
     project_id: Annotated[Identifier, Meta(description="URL-encoded; any character.")]
-    app_id: Annotated[Identifier, Meta(description="The project's app; none: the token's only one.")] | None = None
+    app_id: Annotated[Identifier, Meta(description="The project's app. Default: the token's only app.")] | None = None
 
 
 class AskedProject:

@@ -85,17 +85,17 @@ class ProjectReader:
 
     @PROJECTS.post("/retrieve", "retrieve_project_memory", audits="text_read")
     async def retrieve(self, asked: OfProject, body: RetrieveMemories) -> FoundItems:
-        """The memories and episodes that matter to a question, with what their relevance is made of.
+        """Return the memories and episodes relevant to a question, with the parts of their relevance.
 
-        Each counts as accessed, unless `record_access` is false.
+        Each result counts as accessed, unless `record_access` is false.
         """
         return await self._answered(AskedProject(asked), body, _query(body, body.query, body.context))
 
     @PROJECTS.post("/search", "search_project", audits="text_read")
     async def search(self, asked: OfProject, body: SearchProject) -> FoundItems:
-        """Memories, episodes and chunks that speak of something, best first.
+        """Search memories, episodes and chunks, best match first.
 
-        Each memory and episode counts as accessed, unless `record_access` is false.
+        Each returned memory and episode counts as accessed, unless `record_access` is false.
         """
         named = AskedProject(asked)
         # What is weak is given too; fused scores have no threshold of the policy's.
@@ -105,9 +105,9 @@ class ProjectReader:
 
     @PROJECTS.post("/context", "assemble_project_context", audits="text_read")
     async def context(self, asked: OfProject, body: BuildContext) -> ProjectContext:
-        """What a language model is to be told, within a token budget; warnings name what is not in.
+        """Build a context for a language model within a token budget. Warnings name what did not fit.
 
-        Each memory and episode that is in counts as accessed, unless `record_access` is false.
+        Each included memory and episode counts as accessed, unless `record_access` is false.
 
         Raises:
             Problem: 422 the budget does not hold the system prompt.
@@ -140,14 +140,14 @@ class ProjectReader:
         self,
         asked: OfProject,
         *,
-        kind: Annotated[ItemKind, Meta(description="Of which kind.")],
-        after: Annotated[str, Meta(max_length=256, description="`next` of the page before.")] = "",
-        limit: Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="Items at most.")] = 500,
-        originals: Annotated[bool, Meta(description="With chunks the messages they were made of.")] = False,
+        kind: Annotated[ItemKind, Meta(description="Kind of the items.")],
+        after: Annotated[str, Meta(max_length=256, description="`next` of the previous page.")] = "",
+        limit: Annotated[int, Meta(ge=1, le=answers.MAX_PAGE, description="Maximum number of items.")] = 500,
+        originals: Annotated[bool, Meta(description="Include the original messages of chunks.")] = False,
     ) -> answers.ExportPage:
-        """A page of a project's items as they are kept, of one kind; with conversations their messages at hand.
+        """Export a page of a project's stored items of one kind; conversations with their recent messages.
 
-        Nothing counts as accessed.
+        Does not count as an access.
         """
         named = AskedProject(asked)
         page = _page(await self.view(named), kind, after, limit)

@@ -36,30 +36,30 @@ from streams.ports import VectorStore
 from streams.settings.http import TokenRole
 
 MOST_TAGS = 64
-_CHANGES = Group("topics", "What a session is about.", prefix="/v1/sessions/{session_id:path}", role=TokenRole.WRITER)
+_CHANGES = Group("topics", "Topics of one session.", prefix="/v1/sessions/{session_id:path}", role=TokenRole.WRITER)
 
 
 class AdjustTopic(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is to change of a topic; what is not named, or null, stays."""
+    """Changes to a topic. Omitted and null fields stay unchanged."""
 
     rules: ClassVar[Rules] = some_of(*map(given, ("importance", "tags")))
     importance: Ratio | None = None
-    tags: Annotated[list[Identifier], Meta(max_length=MOST_TAGS, description="In place of those it had.")] | None = None
+    tags: Annotated[list[Identifier], Meta(max_length=MOST_TAGS, description="Replaces the old tags.")] | None = None
 
 
 class GiveFeedback(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A user liked or disliked an answer: the importance of its topic learns from it."""
+    """A user's rating of an answer, which adjusts the importance of its topic."""
 
-    value: Annotated[float, Meta(ge=-1.0, le=1.0, description="From -1, disliked, to 1, liked.", examples=[1.0])]
-    topic: Annotated[Identifier, Meta(description="The topic; none: that of `turn`, or the active one.")] | None = None
-    turn: Annotated[TurnNumber, Meta(description="The answer; none: `topic`, or the active topic.")] | None = None
+    value: Annotated[float, Meta(ge=-1.0, le=1.0, description="From -1 (disliked) to 1 (liked).", examples=[1.0])]
+    topic: Annotated[Identifier, Meta(description="Default: that of `turn`, or the active topic.")] | None = None
+    turn: Annotated[TurnNumber, Meta(description="Number of the rated turn. Default: see `topic`.")] | None = None
 
 
 class CorrectTurn(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The text that a turn should have had."""
+    """Correction of a turn's text."""
 
-    content: Annotated[str, Meta(max_length=MAX_CONTENT_BYTES, description="The new text, at most 256 KiB of UTF-8.")]
-    reason: Annotated[str, Meta(max_length=1_000, description="Why, for the archive.")] = ""
+    content: Annotated[str, Meta(max_length=MAX_CONTENT_BYTES, description="New text, at most 256 KiB of UTF-8.")]
+    reason: Annotated[str, Meta(max_length=1_000, description="Reason, for the archive.")] = ""
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ class SessionChanges:
         asked: OfSession,
         body: AdjustTopic,
         *,
-        topic: Annotated[Identifier, Meta(description="As the list has it.")],
+        topic: Annotated[Identifier, Meta(description="Id of the topic.")],
     ) -> Accepted[Written]:
-        """Rate a topic of the session, or tag it.
+        """Set the importance or the tags of a topic.
 
         Raises:
             Problem: 404 no such topic that the session keeps; 409 the session has ended.
@@ -111,7 +111,7 @@ class SessionChanges:
 
     @_CHANGES.post("/feedback", "give_feedback", audits="acted", errors=(HTTPStatus.CONFLICT,))
     async def feedback(self, asked: OfSession, body: GiveFeedback) -> Accepted[Written]:
-        """Say that a user liked or disliked an answer.
+        """Record that a user liked or disliked an answer.
 
         Raises:
             Problem: 404 no such topic or turn; 409 the session has ended.
@@ -129,12 +129,12 @@ class SessionChanges:
 
     @_CHANGES.put("/turns/{turn}", "correct_turn", audits="acted", role=TokenRole.OPERATOR)
     async def correct(
-        self, asked: OfSession, body: CorrectTurn, *, turn: Annotated[TurnNumber, Meta(description="Its number.")]
+        self, asked: OfSession, body: CorrectTurn, *, turn: Annotated[TurnNumber, Meta(description="Turn number.")]
     ) -> Accepted[Written]:
-        """Put the text of a turn right, also long after the session's end; the old text stays in the archive.
+        """Correct the text of a turn, also long after the session's end. The old text stays in the archive.
 
-        Readers see the new text. What was made of the old one before (risk, alerts, summaries, episodes, memories of
-        projects and apps) stays; facts of the user that it said are read again from the new one.
+        Readers see the new text. Data derived from the old text (risk, alerts, summaries, episodes, memories of
+        projects and apps) is unchanged. Facts of the user are extracted again from the new text.
 
         Raises:
             Problem: 403 no permission to read text; 404 the turn never came, or was erased.

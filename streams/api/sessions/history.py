@@ -21,43 +21,43 @@ from streams.index.collections import OF_EVENTS
 from streams.index.session_memory import SessionVectorMemory
 from streams.ports import VectorStore
 
-_HISTORY = Group("sessions", "Turns of one session.", prefix="/v1/sessions/{session_id:path}")
+_HISTORY = Group("sessions", "Turns, segments and profile of one session.", prefix="/v1/sessions/{session_id:path}")
 MOST_TURNS = 1_000
 
 
 @without("risk_points")
 class ProfileAnswer(ProfileUpdated, frozen=True, kw_only=True, tag=False):
-    """A session as its last profile has it: told every few turns, at changes of the mode, and at the end."""
+    """The last risk profile of a session, written every few turns, at mode changes and at the end."""
 
 
 class SessionApp(Struct, frozen=True, kw_only=True):
-    """The app of a session (app memory, `getAppIdForConversation`)."""
+    """App of a session (app memory, `getAppIdForConversation`)."""
 
     session_id: str
     app_id: str
 
 
 class SegmentAnswer(SegmentCompacted, frozen=True, kw_only=True, tag=False):
-    """Turns of a session as one summary; both ends are inside."""
+    """Summary of a range of turns of a session; both ends are inclusive."""
 
 
 class SegmentedSession(Struct, frozen=True, kw_only=True):
-    """What is known of a session, older parts shorter."""
+    """A session in short: summaries of older parts and the turns since."""
 
     segments: list[SegmentAnswer]
-    """The oldest first."""
+    """Oldest first."""
     open_turns: list[IndexedTurn]
-    """What was said since the last segment, in order of number."""
+    """Turns since the last segment, in order of number."""
 
 
 class HistoryTurn(IndexedTurn, frozen=True, kw_only=True):
-    """A turn, and where it was read."""
+    """A turn with the store it was read from."""
 
     stored: Literal["index", "archive"]
 
 
 class MissingTurns(Struct, frozen=True, kw_only=True):
-    """Numbers between those of a page that have no turn here; both ends are inside."""
+    """A range of turn numbers without turns in the page; both ends are inclusive."""
 
     first: int
     last: int
@@ -67,7 +67,7 @@ class MissingTurns(Struct, frozen=True, kw_only=True):
 
 
 class History(Struct, frozen=True, kw_only=True):
-    """A page of a conversation, in order of number."""
+    """A page of turns in order of number."""
 
     turns: list[HistoryTurn]
     next: int | None
@@ -99,7 +99,7 @@ class HistoryReader:
 
     @_HISTORY.get("/profile", "get_session_profile", audits="text_read")
     async def profile(self, asked: ReadSession) -> ProfileAnswer:
-        """The session's risk profile as it was told last: `last_turn` says up to which turn.
+        """Return the last risk profile of the session; `last_turn` is the last turn that it includes.
 
         Raises:
             Problem: 404, nothing is known of the session.
@@ -113,7 +113,7 @@ class HistoryReader:
 
     @_HISTORY.get("/app", "get_session_app")
     async def app(self, asked: ReadSession) -> SessionApp:
-        """The app that a session belongs to.
+        """Return the app of a session.
 
         Raises:
             Problem: 404, no turn of the session is indexed; 422, several apps have one of this id.
@@ -129,9 +129,9 @@ class HistoryReader:
         self,
         asked: ReadSession,
         *,
-        last: Annotated[int, Meta(ge=1, le=MOST_TURNS, description="How many at most.")] = 20,
+        last: Annotated[int, Meta(ge=1, le=MOST_TURNS, description="Maximum number of items.")] = 20,
     ) -> SegmentedSession:
-        """Summaries of the session's parts, each of five turns or so, and what was said since the last of them."""
+        """Return summaries of the session's segments, about five turns each, and the turns since the last segment."""
         session = await self.waiting.session(self.turns, asked)
         segments = await self.turns.segments(session, last)
         after = segments[-1].last_turn if segments else -1
@@ -145,10 +145,10 @@ class HistoryReader:
         self,
         asked: ReadSession,
         *,
-        first: Annotated[TurnNumber, Meta(description="Number from which on; `next` of the page before.")] = 0,
-        limit: Annotated[int, Meta(ge=1, le=MOST_TURNS, description="How many at most.")] = 200,
+        first: Annotated[TurnNumber, Meta(description="First turn number; `next` of the previous page.")] = 0,
+        limit: Annotated[int, Meta(ge=1, le=MOST_TURNS, description="Maximum number of items.")] = 200,
     ) -> History:
-        """The whole conversation, page by page: from the index, and what that gave up from the archive."""
+        """Return all turns of the session in pages, from the index, and older ones from the archive."""
         return await self.page(await self.waiting.session(self.turns, asked), first, limit)
 
     async def page(self, session: SessionName, first: int, limit: int) -> History:

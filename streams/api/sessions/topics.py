@@ -32,16 +32,16 @@ from streams.index.session_memory import TopicMemory
 if TYPE_CHECKING:
     from streams.archive.inputs import ArchivedMessage
 
-_TOPICS = Group("topics", "What a session is about.", prefix="/v1/sessions/{session_id:path}")
-_WithGone = Annotated[bool, Meta(description="Also topics that were evicted or merged into another.")]
-_Topic = Annotated[Identifier, Meta(description="Id of a topic; none: the active one.")]
+_TOPICS = Group("topics", "Topics of one session.", prefix="/v1/sessions/{session_id:path}")
+_WithGone = Annotated[bool, Meta(description="Include topics that were evicted or merged into another.")]
+_Topic = Annotated[Identifier, Meta(description="Id of a topic. Default: the active topic.")]
 _MOST_GONE = 100
 _ZERO = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicStats:
-    """Statistics under the source's names."""
+    """Statistics of a topic under the source's names."""
 
     topic_id: str
     topic_title: str
@@ -58,9 +58,9 @@ class TopicStats:
 
 
 class TopicAnswer(RememberedTopic, frozen=True, kw_only=True, tag=False):
-    """A topic with its statistics (`TopicStats`): the event that told of it, with turns that followed.
+    """A topic with its statistics (`TopicStats`): its last event, with the turns since.
 
-    `memory_type` and `half_life_days` are the present ones.
+    `memory_type` and `half_life_days` are current.
     """
 
     topic_title: str
@@ -75,7 +75,7 @@ class TopicAnswer(RememberedTopic, frozen=True, kw_only=True, tag=False):
 
 @dataclass(frozen=True, slots=True)
 class TopicMessage:
-    """A message as language models take it."""
+    """A message in the format of language models."""
 
     role: str
     content: str
@@ -83,7 +83,7 @@ class TopicMessage:
 
 @dataclass(frozen=True, slots=True)
 class TimedMessage:
-    """A message of a history; Unix time in seconds."""
+    """A message with its Unix time in seconds."""
 
     role: str
     content: str
@@ -112,7 +112,7 @@ class TopicReader:
 
     @_TOPICS.get("/topics", "list_topics", audits="text_read")
     async def topics(self, asked: ReadSession, *, include_gone: _WithGone = False) -> list[TopicAnswer]:
-        """Topics of the session, the latest active first; an unknown session has none."""
+        """List the topics of the session, latest activity first. An unknown session has none."""
         session = await self.waiting.session(self.memory, asked)
         found = await self.memory.topics(session)
         gone = await self.memory.gone(session, found, _MOST_GONE) if include_gone else []
@@ -120,7 +120,7 @@ class TopicReader:
 
     @_TOPICS.get("/topics/search", "search_topics", audits="text_read")
     async def search(self, asked: SimilarTurns, *, include_gone: _WithGone = False) -> list[TopicAnswer]:
-        """Topics of the session most like `q` by title and summary, best first. A read is no access of a topic."""
+        """Search topics of the session by title and summary, best match first. Does not count as an access."""
         session = await self.waiting.session(self.memory, asked)
         within = between(asked.since, asked.until)
         found = await self.memory.find_similar(asked.q, session, asked.top_k, include_gone=include_gone, between=within)
@@ -128,7 +128,7 @@ class TopicReader:
 
     @_TOPICS.get("/context", "assemble_topic_context", audits="text_read")
     async def context(self, asked: ReadSession, *, topic: _Topic | None = None) -> list[TopicMessage]:
-        """Summary and messages at hand of a topic, as chat messages, oldest first. A read is no access of it."""
+        """List a topic's summary and unpacked messages as chat messages, oldest first. Does not count as an access."""
         found = await self._found(asked, topic)
         if found is None:
             return []
@@ -142,9 +142,9 @@ class TopicReader:
         asked: ReadSession,
         *,
         topic: _Topic | None = None,
-        include_packed: Annotated[bool, Meta(description="Also messages that were packed.")] = True,
+        include_packed: Annotated[bool, Meta(description="Include packed messages.")] = True,
     ) -> list[TimedMessage]:
-        """Every message of a topic, in order of time: from the index, and what that gave up from the archive."""
+        """List all messages of a topic in chronological order, from the index, and older ones from the archive."""
         found = await self._found(asked, topic)
         if found is None:
             return []
@@ -167,7 +167,7 @@ class TopicReader:
 
     @_TOPICS.get("/stats", "get_topic_statistics", audits="text_read")
     async def stats(self, asked: ReadSession, *, topic: _Topic | None = None) -> TopicStats:
-        """Statistics of a topic."""
+        """Return statistics of a topic."""
         found = await self._found(asked, topic)
         if found is None:
             raise not_found("the session has no active topic (yet): ask again after a turn")
@@ -176,9 +176,9 @@ class TopicReader:
 
     @_TOPICS.get("/topics/{topic}", "get_topic", audits="text_read")
     async def one(
-        self, asked: ReadSession, *, topic: Annotated[Identifier, Meta(description="As the list has it.")]
+        self, asked: ReadSession, *, topic: Annotated[Identifier, Meta(description="Id of the topic.")]
     ) -> TopicAnswer:
-        """One topic, also one that was evicted or merged away."""
+        """Return one topic, including an evicted or merged one."""
         found = await self.memory.topic(await self.waiting.session(self.memory, asked), topic)
         if found is None:
             raise _unknown_topic()

@@ -33,7 +33,7 @@ SessionId = Annotated[Identifier, Meta(description="URL-encoded; any character."
 AppOfSession = Annotated[
     Identifier,
     Meta(
-        description="The session's app; none: the token's only one, else the default app if it has such a session, "
+        description="The session's app. Default: the token's only app, else the default app if it has such a session, "
         "else the only app that has one."
     ),
 ]
@@ -50,12 +50,10 @@ class ReadSession(OfSession, frozen=True, kw_only=True):
     """A question about a session, which may be asked to wait for one of its turns."""
 
     after_turn: (
-        Annotated[TurnNumber, Meta(description="Wait until this turn, and what follows from it, is in memory.")] | None
+        Annotated[TurnNumber, Meta(description="Wait until this turn and all derived data are in memory.")] | None
     ) = None
-    after_message: Annotated[MessageId, Meta(description="Likewise, by message id; both: until both are.")] | None = (
-        None
-    )
-    timeout_ms: Annotated[int, Meta(ge=0, le=MAX_WAIT_MS, description="Then 504 `turn_not_visible`.")] = DEFAULT_WAIT_MS
+    after_message: Annotated[MessageId, Meta(description="The same by message id; both: wait for both.")] | None = None
+    timeout_ms: Annotated[int, Meta(ge=0, le=MAX_WAIT_MS, description="Longest wait, then 504.")] = DEFAULT_WAIT_MS
 
 
 class KnowsSessions(Protocol):
@@ -87,27 +85,27 @@ async def session_of(memory: KnowsSessions, session_id: str, app_id: str | None)
     return SessionName(app or DEFAULT_APP, session_id)
 
 
-_SESSIONS = Group("sessions", "Turns of one session.", prefix="/v1")
+_SESSIONS = Group("sessions", "Turns, segments and profile of one session.", prefix="/v1")
 
-SoughtText = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, description="What is looked for.")]
+SoughtText = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, description="Search text.")]
 
 
 class SimilarTurns(ReadSession, frozen=True, kw_only=True):
     """A question for turns like a text."""
 
     q: SoughtText
-    top_k: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 5
+    top_k: Annotated[int, Meta(ge=1, le=100, description="Maximum number of items.")] = 5
     since: From | None = field(default=None, name="from")
     until: To | None = field(default=None, name="to")
 
 
 @without("metadata", "type")
 class IndexedTurn(RememberedTurn, frozen=True, kw_only=True):
-    """A turn of a session, with what is known of it."""
+    """A turn of a session with its risk and index data."""
 
 
 class WaitForTurns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Turns of a session that somebody sent, by their messages' ids."""
+    """Request to wait for turns of a session, by message id."""
 
     session_id: Identifier
     app_id: AppOfSession | None = None
@@ -116,7 +114,7 @@ class WaitForTurns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class IndexAnswer(Struct, frozen=True, kw_only=True):
-    """What an index holds: two roles on one machine are told apart by the prefix."""
+    """State of an index. The prefix distinguishes roles on the same machine."""
 
     topic_prefix: str
     """Of the topics that are indexed."""
@@ -142,7 +140,7 @@ class SessionReader:
 
     @_SESSIONS.get("/sessions/{session_id:path}/similar", "find_similar_turns", audits="text_read")
     async def similar(self, asked: SimilarTurns) -> list[IndexedTurn]:
-        """Turns of the session most like `q`, best first."""
+        """Return the turns of the session most similar to `q`, best match first."""
         session = await self._waiting.session(self._memory, asked)
         found = await self._memory.find_similar(asked.q, session, asked.top_k, between(asked.since, asked.until))
         return [answered(IndexedTurn, turn) for turn in found]
@@ -152,15 +150,15 @@ class SessionReader:
         self,
         asked: ReadSession,
         *,
-        last: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 10,
+        last: Annotated[int, Meta(ge=1, le=1_000, description="Maximum number of items.")] = 10,
     ) -> list[IndexedTurn]:
-        """The newest turns of the session, oldest first."""
+        """List the newest turns of the session, oldest first."""
         session = await self._waiting.session(self._memory, asked)
         return [answered(IndexedTurn, turn) for turn in await self._memory.last_turns(session, last)]
 
     @_SESSIONS.post("/turns/wait", "wait_for_turns")
     async def wait(self, body: WaitForTurns) -> list[NumberedMessage]:
-        """Numbers of turns that were sent, as soon as all of them, and what follows from them, are in memory.
+        """Wait until all turns and everything derived from them are in memory, and return their numbers.
 
         Raises:
             Problem: 504 `turn_not_visible`, not in time; 503 too many wait already.
@@ -181,7 +179,7 @@ class SessionReader:
 
     @_SESSIONS.get("/index", "describe_index")
     async def index(self) -> IndexAnswer:
-        """How many turns are indexed, of all sessions that the caller may read, and of which topics."""
+        """Return the number of indexed turns that the caller may read, and the topic prefix."""
         return IndexAnswer(topic_prefix=self._topic_prefix, turns=await self._memory.count())
 
 

@@ -35,30 +35,30 @@ from streams.http.security import caller
 from streams.index.user_memory import UserMemory
 from streams.settings.http import TokenRole
 
-_FACTS = Group("memory", "What is remembered of users, and finding it.", prefix="/v1", role=TokenRole.WRITER)
+_FACTS = Group("memory", "Memory of users: facts, episodes, turns and search.", prefix="/v1", role=TokenRole.WRITER)
 _PATH = "/users/{user_id:path}/facts/{category}/{key}"
 
 
 class OfFact(OfUser, frozen=True, kw_only=True):
     """A request about one fact of a user; without an app of the token's only one, else of the default app."""
 
-    category: Annotated[events.FactCategory, Meta(description="Kind of the fact.")]
-    key: Annotated[events.FactKey, Meta(description="What it is about, in snake case.")]
+    category: Annotated[events.FactCategory, Meta(description="Category of the fact.")]
+    key: Annotated[events.FactKey, Meta(description="Key of the fact in snake case.")]
 
 
 class CorrectFact(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is to change of a fact; what is not named, or null, stays."""
+    """Changes to a fact. Omitted and null fields stay unchanged."""
 
     rules: ClassVar[Rules] = some_of(*map(given, ("value", "importance", "pinned")))
-    value: Annotated[events.FactValue, Meta(pattern=r"\S", description="What is so; a new fact needs it.")] | None = (
+    value: Annotated[events.FactValue, Meta(pattern=r"\S", description="New value; needed for a new fact.")] | None = (
         None
     )
     importance: Ratio | None = None
-    pinned: Annotated[bool, Meta(description="Nothing that is said replaces a pinned fact.")] | None = None
+    pinned: Annotated[bool, Meta(description="Whether later messages cannot replace it.")] | None = None
 
 
 class CorrectedFact(Struct, frozen=True, kw_only=True):
-    """A fact as it is now."""
+    """Result of changing a fact: its new state."""
 
     success: bool
     fact: FactAnswer | None
@@ -66,7 +66,7 @@ class CorrectedFact(Struct, frozen=True, kw_only=True):
 
 
 class DeletedFact(Struct, frozen=True, kw_only=True):
-    """A fact holds no longer; its value stays in its history until it is erased."""
+    """Result of ending a fact. Its value stays in its history until it is erased."""
 
     success: bool
     deleted_count: int
@@ -74,16 +74,16 @@ class DeletedFact(Struct, frozen=True, kw_only=True):
 
 
 class SetMode(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the memory is to do from now on."""
+    """New mode of a user's memory."""
 
     mode: Annotated[
         events.MemoryMode,
-        Meta(description="`active` learns and is read; `read_only` is read and learns nothing new; `off` neither."),
+        Meta(description="`active`: learns and is read; `read_only`: is read, learns nothing new; `off`: neither."),
     ]
 
 
 class ModeAnswer(Struct, frozen=True, kw_only=True):
-    """What became of it."""
+    """Result of setting the mode."""
 
     mode: events.MemoryMode
     changed: bool
@@ -110,10 +110,10 @@ class FactRoutes:
 
     @_FACTS.put(_PATH, "correct_user_fact", audits="acted", errors=(HTTPStatus.CONFLICT,))
     async def correct(self, asked: OfFact, body: CorrectFact) -> CorrectedFact | Accepted[PendingDeed]:
-        """Write a fact of a user, put it right, pin it or let it go.
+        """Add or correct a fact of a user, pin or unpin it.
 
-        What was said before does not undo it, whoever understands it later; what the user says afterwards does, unless
-        the fact is pinned: then it stands in the fact's history.
+        Earlier messages do not replace it, even if facts are extracted from them later. Later messages do, unless the
+        fact is pinned: then their value is only added to its history.
         """
         if body == CorrectFact():
             raise invalid_field("", "nothing is to change: name value, importance or pinned")
@@ -127,9 +127,9 @@ class FactRoutes:
 
     @_FACTS.delete(_PATH, "delete_user_fact", audits="acted")
     async def delete(self, asked: OfFact) -> DeletedFact | Accepted[PendingDeed]:
-        """End a fact of a user, pinned or not. One that does not hold is no error, and said so.
+        """End a fact of a user, pinned or not. Ending an inactive fact succeeds with `already_gone`.
 
-        Its value stays in its history; `POST /v1/erase` removes it for good.
+        Its value stays in its history. Use `POST /v1/erase` to delete it permanently.
         """
         result = await self._done(asked, events.FactDeleted, begins=False)
         gone = result is None or result.outcome == "not_found"
@@ -150,9 +150,9 @@ class FactRoutes:
 
     @_FACTS.put("/users/{user_id:path}/mode", "set_memory_mode", audits="acted")
     async def set_mode(self, asked: OfUser, body: SetMode) -> ModeAnswer:
-        """Switch a user's memory in an app: `active` (as it begins), `read_only` or `off`.
+        """Set the mode of a user's memory in an app: `active` (default), `read_only` or `off`.
 
-        What was remembered stays: `POST /v1/erase` removes it.
+        Existing memory is kept. Use `POST /v1/erase` to delete it.
         """
         user = await self.commands.carry_out(events.MemoryModeSet(**self._about(asked), mode=body.mode))
         space = await self.spaces.carry_out(events.SpaceModeSet(**self._about(asked), mode=body.mode))

@@ -29,9 +29,9 @@ from streams.index.user_memory import UserMemory, of_user
 
 _KNOWN, _CAUGHT_UP, _LANGUAGE = "Turntide-Known", "Turntide-Caught-Up", "Turntide-Language"
 HEADERS = {
-    _KNOWN: "Whether the user was ever heard of.",
-    _CAUGHT_UP: "Whether all that the role has heard of is in the answer; not there where it cannot tell (role `api`).",
-    _LANGUAGE: "What the user speaks, ISO 639-1; `unsupported`: no facts are read of it.",
+    _KNOWN: "Whether the user is known.",
+    _CAUGHT_UP: "Whether the response includes all turns that the role received; absent if unknown (role `api`).",
+    _LANGUAGE: "Language of the user, ISO 639-1; `unsupported`: no facts are extracted.",
 }
 """Of answers that are lists; others have fields of the same meaning."""
 _NEWEST = 8

@@ -24,44 +24,44 @@ MAX_TOKEN_BUDGET = 100_000
 DEFAULT_WAIT_MS = 2_000
 MAX_WAIT_MS = 10_000
 
-QueryText = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, pattern=r"\S", description="A question.")]
-UserId = Annotated[Identifier, Meta(description="Whose memory; of one app, as the producer of the turns named it.")]
-AppId = Annotated[Identifier, Meta(description="The user's app; none: the token's only one, else all it may read.")]
-TopK = Annotated[int, Meta(ge=1, le=MAX_TOP_K, description="How many at most.")]
+QueryText = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, pattern=r"\S", description="Query text.")]
+UserId = Annotated[Identifier, Meta(description="Id of the user in one app, as the producer of the turns named it.")]
+AppId = Annotated[Identifier, Meta(description="The user's app. Default: the token's only app, else all its apps.")]
+TopK = Annotated[int, Meta(ge=1, le=MAX_TOP_K, description="Maximum number of items.")]
 SearchKind = Literal["turns", "episodes"]
 _MOMENT = r"^\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d:\d\d(\.\d{1,6})?([Zz]|[+-]\d\d:\d\d))?$"
 Moment = Annotated[
     str,
     Meta(
         pattern=_MOMENT,
-        description="A time with its offset (RFC 3339), or a day, the whole of it, in UTC.",
+        description="A time with a UTC offset (RFC 3339), or a whole day in UTC.",
         examples=["2026-01-31"],
     ),
 ]
 From = Annotated[
     Moment,
     Meta(
-        description="Found turns that were said, or tell of days, from then on; episodes and topics not over before; "
-        "memories of apps made since. Not the last turns and facts of a prompt."
+        description="Start of the window, for turns by their time or the days they mention, episodes and topics by "
+        "their end, and memories of apps by creation. Does not limit the last turns and facts of a prompt."
     ),
 ]
-To = Annotated[Moment, Meta(description="Likewise until then, itself among them.")]
+To = Annotated[Moment, Meta(description="End of the window, inclusive.")]
 InjectionPoint = Annotated[
     Literal["unanswered_conversation", "conversation_review", "conversation_selection"],
     Meta(
-        description="What the prompt is for (app memory); naming it asks for memories of the user's conversations in "
-        "the app too. What other users said is among them only if the policy shares it (`apps.spaces`)."
+        description="Purpose of the prompt (app memory). If set, the prompt includes memories of the user's "
+        "conversations in the app. Those of other users are included only if the policy shares them (`apps.spaces`)."
     ),
 ]
 CaughtUp = Annotated[
     bool | None,
-    Meta(description="Whether all that the role has heard of is in it; null: it cannot tell (role `api`)."),
+    Meta(description="Whether the response includes all turns that the role received; null: unknown (role `api`)."),
 ]
 UserLanguage = Annotated[
-    str, Meta(description="What the user speaks, ISO 639-1; `unsupported`: no facts are read of it; empty: not known.")
+    str, Meta(description="Language of the user, ISO 639-1; `unsupported`: no facts are extracted; empty: unknown.")
 ]
 WithAppMemories = Annotated[
-    bool, Meta(description="Whether memories of the app stand first; none: if an injection point is named.")
+    bool, Meta(description="Whether the prompt begins with memories of the app. Default: if `injection_point` is set.")
 ]
 
 
@@ -69,9 +69,9 @@ WithAppMemories = Annotated[
 
 
 class After(Struct, frozen=True, forbid_unknown_fields=True):
-    """Wait until this turn, and what follows from it, is in memory; 504 `turn_not_visible` if it is not in time.
+    """Wait until a turn and everything derived from it is in memory; 504 `turn_not_visible` after `timeout_ms`.
 
-    Its session is one of the request's app; the turn is named by its number, or by its message's id.
+    The session belongs to the app of the request. Name the turn by its number or by its message id.
     """
 
     rules: ClassVar[Rules] = {
@@ -86,29 +86,29 @@ class After(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Retrieve(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is known of a user that matters to a question: facts by exact look-up, episodes by likeness."""
+    """Query for a user's memory: facts by exact look-up, episodes by similarity."""
 
     user_id: UserId
     query: QueryText
     app_id: AppId | None = None
     top_k_episodes: TopK = 3
-    max_distance: Annotated[float, Meta(ge=0.0, le=2.0, description="Cosine; none: the embedder's own.")] | None = None
-    min_importance: Annotated[Ratio, Meta(description="Of facts.")] = 0.5
-    format: Annotated[bool, Meta(description="Whether `injection` is wanted.")] = True
+    max_distance: Annotated[float, Meta(ge=0.0, le=2.0, description="Cosine. Default: the embedder's.")] | None = None
+    min_importance: Annotated[Ratio, Meta(description="Lowest importance of facts.")] = 0.5
+    format: Annotated[bool, Meta(description="Whether to return `injection`.")] = True
     after: After | None = None
 
 
 class AssembleContext(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The whole prompt for a question within a token budget: facts, episodes, what was said of it, the last turns."""
+    """Request for a prompt within a token budget: facts, episodes, related turns and the last turns."""
 
     user_id: UserId
     query: QueryText
     app_id: AppId | None = None
     session_id: (
-        Annotated[Identifier, Meta(description="Whose last turns; none: the user's, of all sessions.")] | None
+        Annotated[Identifier, Meta(description="Session of the last turns. Default: all sessions of the user.")] | None
     ) = None
-    token_budget: Annotated[int, Meta(ge=MIN_TOKENS, le=MAX_TOKEN_BUDGET, description="At ~4 characters each.")] = 2_000
-    recent_turns: Annotated[int, Meta(ge=0, le=MAX_RECENT, description="How many turns at most.")] = 10
+    token_budget: Annotated[int, Meta(ge=MIN_TOKENS, le=MAX_TOKEN_BUDGET, description="In tokens of ~4 chars.")] = 2_000
+    recent_turns: Annotated[int, Meta(ge=0, le=MAX_RECENT, description="Maximum number of turns.")] = 10
     after: After | None = None
     app_memories: WithAppMemories | None = None
     injection_point: InjectionPoint | None = None
@@ -117,7 +117,7 @@ class AssembleContext(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class SearchMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Turns or episodes by words and likeness together; of a user, a session or an app."""
+    """Search of turns or episodes of a user, a session or an app, by words and similarity."""
 
     rules: ClassVar[Rules] = {
         **some_of(*map(given, ("user_id", "session_id", "app_id"))),
@@ -126,27 +126,27 @@ class SearchMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     }
     query: QueryText
     user_id: UserId | None = None
-    session_id: Annotated[Identifier, Meta(description="Only this session's; episodes have none.")] | None = None
+    session_id: Annotated[Identifier, Meta(description="Filter by session; not for episodes.")] | None = None
     app_id: AppId | None = None
     kind: SearchKind = "turns"
     top_k: TopK = 10
-    explain: Annotated[bool, Meta(description="Whether each turn says what its score is made of.")] = False
+    explain: Annotated[bool, Meta(description="Whether turns list the parts of their scores.")] = False
     since: From | None = field(default=None, name="from")
     until: To | None = field(default=None, name="to")
 
 
 class OfUser(Struct, frozen=True, kw_only=True):
-    """A question about a user."""
+    """A request about a user."""
 
     user_id: UserId
     app_id: AppId | None = None
 
 
 class UserFacts(OfUser, frozen=True, kw_only=True):
-    """A question for a user's facts."""
+    """A request for a user's facts."""
 
-    category: Annotated[FactCategory, Meta(description="Only facts of this kind.")] | None = None
-    include_past: Annotated[bool, Meta(description="Also values that no longer hold.")] = False
+    category: Annotated[FactCategory, Meta(description="Filter by category.")] | None = None
+    include_past: Annotated[bool, Meta(description="Include values that are no longer valid.")] = False
 
 
 # --- answers
@@ -154,12 +154,12 @@ class UserFacts(OfUser, frozen=True, kw_only=True):
 
 @without("history")
 class FactAnswer(FactChanged, frozen=True, kw_only=True, tag=False):
-    """A fact of a user: the event that told of it last. Earlier values are facts of their own, where asked for."""
+    """A fact of a user, from its last event. Earlier values, if requested, are separate items."""
 
 
 @without("embedding")
 class EpisodeAnswer(EpisodeCompressed, frozen=True, kw_only=True, tag=False):
-    """Turns of a user as one summary: the event that told of it; both ends of the range are inside."""
+    """Summary of a range of a user's turns, from its event; both ends are inclusive."""
 
     turn_start: int
     turn_end: int
@@ -182,19 +182,19 @@ class TurnAnswer(Struct, frozen=True, kw_only=True):
 
 
 class Retrieved(Struct, frozen=True, kw_only=True):
-    """Stages 1 to 3 of the source's retrieval."""
+    """Results of stages 1 to 3 of the source's retrieval."""
 
     structured_facts: list[FactAnswer]
-    """The most important first."""
+    """Most important first."""
     episodic_context: list[EpisodeAnswer]
-    """The nearest first."""
+    """Nearest first."""
     injection: str | None
-    """Both as text for a prompt; None if it was not wanted."""
+    """Both as text for a prompt; null if not requested."""
     known: bool = True
-    """Whether the user was ever heard of."""
+    """Whether the user is known."""
     caught_up: CaughtUp = None
     memory_mode: MemoryMode = MemoryMode.ACTIVE
-    """Of a user whose memory is `off` nothing is told."""
+    """With `off`, no memory is returned."""
     language: UserLanguage = ""
 
 
@@ -202,7 +202,7 @@ class AppMemoryAnswer(Struct, frozen=True, kw_only=True):
     """A memory of an app."""
 
     app_id: str
-    """Whose it is; another app's if that shares it."""
+    """App that owns it; another app if shared."""
     memory_id: int
     content: str
     created_at: UtcTime
@@ -210,7 +210,7 @@ class AppMemoryAnswer(Struct, frozen=True, kw_only=True):
 
 
 class ContextTurn(Struct, frozen=True, kw_only=True):
-    """A turn that a prompt was filled with."""
+    """A turn that was added to a prompt."""
 
     score: float
     """Fused; of a neighbour that of the turn it stands beside. Comparable within one answer only."""
@@ -220,7 +220,7 @@ class ContextTurn(Struct, frozen=True, kw_only=True):
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
-    """What was found and did not fit into the budget."""
+    """Number of found items that did not fit into the budget."""
 
     facts: int
     episodes: int
@@ -233,7 +233,7 @@ class LeftOut(Struct, frozen=True, kw_only=True):
 
 
 class AssembledContext(Struct, frozen=True, kw_only=True):
-    """A prompt, and what it is made of."""
+    """A prompt and its parts."""
 
     prompt: str
     tokens: int
@@ -246,7 +246,7 @@ class AssembledContext(Struct, frozen=True, kw_only=True):
     among `recent`. The prompt has them in order of time."""
     left_out: LeftOut
     known: bool = True
-    """Whether the user was ever heard of."""
+    """Whether the user is known."""
     caught_up: CaughtUp = None
     memory_mode: MemoryMode = MemoryMode.ACTIVE
     """Of a user whose memory is `off` only the session's last turns are told."""
@@ -260,7 +260,7 @@ class AssembledContext(Struct, frozen=True, kw_only=True):
 
 
 class TurnHit(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A turn that was found."""
+    """A turn found by a search."""
 
     score: float
     """Comparable within one answer only."""
@@ -270,7 +270,7 @@ class TurnHit(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EpisodeHit(Struct, frozen=True, kw_only=True):
-    """An episode that was found."""
+    """An episode found by a search."""
 
     score: float
     """Fused; comparable within one answer only."""
@@ -278,7 +278,7 @@ class EpisodeHit(Struct, frozen=True, kw_only=True):
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """Hits of a search, best first; one of the lists is of the kind that was asked for."""
+    """Search results, best first. Only the list of the requested kind is filled."""
 
     turns: list[TurnHit] = []
     episodes: list[EpisodeHit] = []
@@ -289,12 +289,12 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 class StandingAnswer(Struct, frozen=True, kw_only=True):
-    """How far a user's memory is."""
+    """State of a user's memory."""
 
     user_id: str
     app_id: str | None
     known: bool
-    """Whether the user was ever heard of."""
+    """Whether the user is known."""
     turns: int = 0
     """Turns of the user that are indexed; those of erased sessions are not counted."""
     turn_count: int = 0

@@ -39,7 +39,7 @@ from streams.index.hybrid_search import HybridSearch, Scope
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory, of_user
 
-_USERS = Group("memory", "What is remembered of users, and finding it.", prefix="/v1")
+_USERS = Group("memory", "Memory of users: facts, episodes, turns and search.", prefix="/v1")
 CONTEXT_MIN_IMPORTANCE = 0.5
 """Of facts that go into a prompt (user memory, stage 1)."""
 CONTEXT_EPISODES = 3
@@ -115,7 +115,7 @@ class MemoryReader:
 
     @_USERS.post("/retrieve", "retrieve_memory", audits="text_read")
     async def retrieve(self, body: messages.Retrieve) -> messages.Retrieved:
-        """What is known of a user that matters to a question: facts, near episodes, and both as text for a prompt."""
+        """Return a user's facts and episodes relevant to a question, and both as text for a prompt."""
         whose = _Whose.asked(body.user_id, body.app_id)
         await self._wait(body.after, whose.app_id)
         distance = self._episode_distance if body.max_distance is None else body.max_distance
@@ -138,11 +138,10 @@ class MemoryReader:
 
     @_USERS.post("/context", "assemble_context", audits="text_read")
     async def context(self, body: messages.AssembleContext) -> messages.AssembledContext:
-        """The whole prompt for a question within a token budget: facts first, then last turns, then episodes.
+        """Build the prompt for a question within a token budget: facts first, then the last turns, then episodes.
 
-        What is left of the budget is filled with other turns of the user that speak of the question and what stands
-        beside them, each with when it was said, the newest last. If they are wanted, memories of the app come before
-        all of it.
+        The rest of the budget is filled with other turns of the user that are relevant to the question and with their
+        neighbours, each with its time, newest last. Memories of the app, if requested, come before everything else.
 
         Raises:
             Problem: 422 memories of no app in particular, or no such time.
@@ -200,9 +199,9 @@ class MemoryReader:
 
     @_USERS.post("/search", "search_memory", audits="text_read")
     async def search(self, body: messages.SearchMemory) -> messages.Found:
-        """Turns or episodes of a user, a session or an app, by words and likeness together, best first.
+        """Search turns or episodes of a user, a session or an app by words and similarity, best match first.
 
-        Nothing counts as accessed: only memory of projects counts that.
+        Does not count as an access: only project memory records accesses.
 
         Raises:
             Problem: 422 neither a user nor a session nor an app is named, or no such time.
@@ -245,7 +244,7 @@ class MemoryReader:
 
     @_USERS.get("/users/{user_id:path}/facts", "list_user_facts", audits="text_read", headers=HEADERS)
     async def facts(self, asked: messages.UserFacts) -> RouteAnswer[list[messages.FactAnswer]]:
-        """Facts of a user, those that hold first, the most important first."""
+        """List the facts of a user, active facts first, most important first."""
         whose = _Whose.asked(asked.user_id, asked.app_id)
         fresh = await self._progress.of_user(whose.app_id, whose.user_id)
         found = await self._users.facts(
@@ -258,9 +257,9 @@ class MemoryReader:
         self,
         asked: messages.OfUser,
         *,
-        limit: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 20,
+        limit: Annotated[int, Meta(ge=1, le=1_000, description="Maximum number of items.")] = 20,
     ) -> RouteAnswer[list[messages.EpisodeAnswer]]:
-        """Episodes of a user, the latest first."""
+        """List the episodes of a user, latest first."""
         whose = _Whose.asked(asked.user_id, asked.app_id)
         fresh = await self._progress.of_user(whose.app_id, whose.user_id)
         found = await self._users.episodes(whose.app_id, whose.user_id, limit=limit)
@@ -271,16 +270,16 @@ class MemoryReader:
         self,
         asked: messages.OfUser,
         *,
-        last: Annotated[int, Meta(ge=1, le=messages.MAX_RECENT, description="How many at most.")] = 10,
+        last: Annotated[int, Meta(ge=1, le=messages.MAX_RECENT, description="Maximum number of items.")] = 10,
     ) -> RouteAnswer[list[messages.TurnAnswer]]:
-        """The last turns of a user across sessions, in order of arrival: the short-term tier."""
+        """List the last turns of a user across sessions, in order of arrival: the short-term tier."""
         whose = _Whose.asked(asked.user_id, asked.app_id)
         stands = await self._progress.with_stats(whose.app_id, whose.user_id)
         return RouteAnswer(await self._last_said(whose, stands.user, last), stands.fresh.headers)
 
     @_USERS.get("/users/{user_id:path}/standing", "get_user_standing", "/users/{user_id:path}")
     async def stats(self, asked: messages.OfUser) -> messages.StandingAnswer:
-        """How many turns, facts and episodes are remembered of a user, and which turns are at hand; zeros for none."""
+        """Return counts of a user's turns, facts and episodes, and the short-term turns; zeros for an unknown user."""
         whose = _Whose.asked(asked.user_id, asked.app_id)
         fresh, found, *_ = await self._progress.with_stats(whose.app_id, whose.user_id)
         turns = await self._turns.count(of_user(whose.app_id if found is None else found.app_id, whose.user_id))
