@@ -44,7 +44,8 @@ def _components(*events: type[Struct], ref_template: str = "{name}") -> dict[str
     components: dict[str, Document] = msgspec.json.schema_components(events, ref_template=ref_template)[1]
     for component in components.values():
         for schema in component.get("properties", {}).values():
-            schema["description"] = schema.pop("description", TYPE.description)
+            options = [each["description"] for each in schema.get("anyOf", ()) if "description" in each]
+            schema["description"] = schema.pop("description", (*options, TYPE.description)[0])
     return components
 
 

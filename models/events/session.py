@@ -103,7 +103,7 @@ class TurnsJudged(Control, frozen=True, kw_only=True, tag="turns_judged", gc=Fal
     judge: Annotated[str, about("Name and version of the judge model.", OPERATIONAL)]
     probability: Annotated[Ratio | None, about("Probability that the turns are harmful, 0-1; null: no answer.")] = None
     failure: Annotated[str, about("Reason for no answer; empty if it answered.", OPERATIONAL)] = ""
-    elapsed_ms: Annotated[int, about("Duration of the judgement.", OPERATIONAL, unit="ms")] = 0
+    elapsed_ms: Annotated[int, about("Duration of the judgement in milliseconds.", OPERATIONAL, unit="ms")] = 0
 
 
 class ClockTicked(Control, frozen=True, kw_only=True, tag="clock_ticked", gc=False):
@@ -225,7 +225,7 @@ class ProfileUpdated(Output, frozen=True, kw_only=True, tag="profile_updated"):
     mean_risk: Annotated[Share, about("Mean risk of all scored turns.")]
     slope: Annotated[Slope, about("Slope of risk over the trajectory window.", BEHAVIOUR)]
     mode: RiskMode
-    mode_transitions: Annotated[list[ModeTransition], about("A change of the risk mode, with its turn.", BEHAVIOUR)]
+    mode_transitions: Annotated[list[ModeTransition], about("Changes of the risk mode, with their turns.", BEHAVIOUR)]
     question_count: Annotated[int, about("Number of turns with a question.", BEHAVIOUR)]
     imperative_count: Annotated[int, about("Number of turns with an imperative.", BEHAVIOUR)]
     topic_changes: Annotated[int, about("Number of topic changes.", BEHAVIOUR)]
