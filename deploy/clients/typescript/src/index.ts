@@ -2,7 +2,7 @@
 import type { components } from "./api.js";
 
 type Schemas = components["schemas"];
-/** A turn that the log has: nothing loses it any more. */
+/** A turn that is stored durably in the log. */
 export type Accepted = Schemas["AcceptedTurn"];
 export type Turn = Schemas["IndexedTurn"];
 export type RecentTurn = Schemas["TurnAnswer"];
@@ -26,13 +26,13 @@ export interface Message {
   timestamp?: string;
 }
 
-/** Turns that were added. Give it as `after` to a read that must see them. */
+/** Added turns. Pass it as `after` to a read that must see them. */
 export interface Added {
   sessionId: string;
   turns: Accepted[];
 }
 
-/** When: a time, or a day as `2026-01-31`, in UTC; both ends are inside. */
+/** A time, or a day as `2026-01-31`, in UTC; both ends of a window are inclusive. */
 export interface Within {
   since?: Date | string;
   until?: Date | string;
@@ -40,13 +40,13 @@ export interface Within {
 
 export interface Whose {
   userId: string;
-  /** Which conversation; none: one that this object has with the user. */
+  /** Id of the session. Default: the session of this object with the user. */
   sessionId?: string | undefined;
   /** `visible` returns when reads find the turns. */
   wait?: "accepted" | "visible" | undefined;
 }
 
-/** What came of a fact's correction; without success it is in the log and will be carried out. */
+/** Result of changing a fact; without success the change is accepted, but not visible yet. */
 export interface FactChange {
   success: boolean;
   fact?: Fact | null;
@@ -54,31 +54,31 @@ export interface FactChange {
 }
 
 export interface Options {
-  /** Where the server answers. */
+  /** URL of the server. */
   url?: string | undefined;
-  /** Whose memory it is; users of two apps are never the same. */
+  /** Id of the app. Users of two apps are never the same. */
   app?: string | undefined;
-  /** Bearer token, where the server has tokens. */
+  /** Bearer token, if the server has tokens. */
   token?: string | undefined;
-  /** Where turns go, if gateways have an address of their own. */
+  /** URL for turns, if gateways have their own. */
   writeUrl?: string | undefined;
-  /** How long one request may take; ten seconds for a turn to wait for come on top. */
+  /** Time limit of one request; waiting for a turn adds ten seconds. */
   timeoutMs?: number;
-  /** How often a request is tried again that had no answer, or 429, 502 or 503. */
+  /** How often a request is repeated after no response, or 429, 502 or 503. */
   retries?: number;
-  /** A `fetch` of your own. */
+  /** Your own `fetch`. */
   fetch?: typeof fetch;
 }
 
-/** Base of all errors of this client; none holds a turn's text. */
+/** Base of all errors of this client; none contains text of a turn. */
 export class TurntideError extends Error {
   override name = "TurntideError";
 }
-/** No answer came, after all tries. */
+/** No response after all tries. */
 export class Unreachable extends TurntideError {
   override name = "Unreachable";
 }
-/** It is in the log and will be carried out, but was not seen in time. */
+/** The change is accepted, but was not visible in time. */
 export class NotYet extends TurntideError {
   override name = "NotYet";
 }
@@ -109,7 +109,7 @@ const PROOF_EACH_MS = 250;
 const PART_CHARS = 512 * 1024;
 const PART_MESSAGES = 200;
 
-/** Memory of an app's users. Asking again changes nothing: turns have ids that the server knows again. */
+/** Memory of an app's users. Repeated requests change nothing: turns have ids that the server recognises. */
 export class Memory {
   readonly app: string;
   readonly #options: Options;
@@ -122,7 +122,7 @@ export class Memory {
     this.app = options.app ?? "default";
   }
 
-  /** Remember what was said: text of the user, a message, or a list of them; on return the server's log has it. */
+  /** Add messages: text of the user, a message, or a list of them; on return they are stored durably in the log. */
   async add(
     messages: string | Message | Message[],
     { userId, sessionId, wait = "accepted" }: Whose,
@@ -143,12 +143,12 @@ export class Memory {
     return { sessionId: session, turns };
   }
 
-  /** Say that a conversation is over. */
+  /** End a session. */
   async end(sessionId: string): Promise<void> {
     await this.#ask("POST", `/v1/sessions/${part(sessionId)}/end`, { body: {}, writes: true });
   }
 
-  /** Turns or episodes by words and likeness; of a user, of a session, or of the whole app. */
+  /** Search turns or episodes of a user, a session or the whole app, by words and similarity. */
   async search(
     query: string,
     options: { userId?: string; sessionId?: string; kind?: "turns" | "episodes"; limit?: number } & Within = {},
@@ -158,7 +158,7 @@ export class Memory {
     return this.#ask("POST", "/v1/search", { body });
   }
 
-  /** A prompt for a question: facts, episodes, what was said of it, and the last turns, within a budget. */
+  /** Build a prompt for a question within a token budget: facts, episodes, related turns, and the last turns. */
   async context(
     query: string,
     options: { userId: string; sessionId?: string; tokenBudget?: number; recentTurns?: number; after?: Added } & Within,
@@ -175,65 +175,65 @@ export class Memory {
     return this.#ask("POST", "/v1/context", { body });
   }
 
-  /** Facts of a user, those that hold first, the most important first. */
+  /** List the facts of a user, active facts first, most important first. */
   async facts(userId: string, options: { category?: Category; includePast?: boolean } = {}): Promise<Fact[]> {
     const query = { category: options.category, include_past: options.includePast };
     return this.#ask("GET", `/v1/users/${part(userId)}/facts`, { query });
   }
 
-  /** Episodes of a user, the latest first. */
+  /** List the episodes of a user, latest first. */
   async episodes(userId: string, { limit = 20 } = {}): Promise<Episode[]> {
     return this.#ask("GET", `/v1/users/${part(userId)}/episodes`, { query: { limit } });
   }
 
-  /** The last turns of a user across sessions, oldest first. */
+  /** List the last turns of a user across sessions, oldest first. */
   async recent(userId: string, { last = 10 } = {}): Promise<RecentTurn[]> {
     return this.#ask("GET", `/v1/users/${part(userId)}/recent`, { query: { last } });
   }
 
-  /** The last turns of a session, oldest first. */
+  /** List the last turns of a session, oldest first. */
   async turns(sessionId: string, { last = 100, after }: { last?: number; after?: Added } = {}): Promise<Turn[]> {
     const after_message = after?.turns.at(-1)?.message_id;
     const query = { last, after_message, timeout_ms: after_message && VISIBLE_WITHIN_MS };
     return this.#ask("GET", `/v1/sessions/${part(sessionId)}/turns`, { query });
   }
 
-  /** Summaries of a session's parts, each of five turns or so, and what was said since the last of them. */
+  /** Return summaries of a session's segments, about five turns each, and the turns since the last segment. */
   async segments(sessionId: string, { last = 20 } = {}): Promise<Segments> {
     return this.#ask("GET", `/v1/sessions/${part(sessionId)}/segments`, { query: { last } });
   }
 
-  /** A session's risk, as it was told last: every five turns, and when it changes; `ApiError` 404 before. */
+  /** Return the last risk profile of a session, written every five turns and at changes; `ApiError` 404 before. */
   async profile(sessionId: string): Promise<Profile> {
     return this.#ask("GET", `/v1/sessions/${part(sessionId)}/profile`, { query: {} });
   }
 
-  /** The app of a session, of those that the token reads; `ApiError` 404 for none, 422 where several have it. */
+  /** Return the app of a session, of the token's apps; `ApiError` 404 for none, 422 if several have it. */
   async appOf(sessionId: string): Promise<string> {
     return (await this.#ask<Schemas["SessionApp"]>("GET", `/v1/sessions/${part(sessionId)}/app`)).app_id;
   }
 
-  /** Say what is so of a user; an earlier value becomes its history. */
+  /** Set a fact of a user. An earlier value moves to its history. */
   async setFact(userId: string, category: Category, key: string, value: string, importance?: number): Promise<FactChange> {
     return this.#ask("PUT", factPath(userId, category, key), { query: {}, body: { value, importance } });
   }
 
-  /** Keep a fact whatever else comes, or no longer. */
+  /** Pin a fact, so that later messages cannot replace it, or unpin it. */
   async pinFact(userId: string, category: Category, key: string, pinned = true): Promise<FactChange> {
     return this.#ask("PUT", factPath(userId, category, key), { query: {}, body: { pinned } });
   }
 
-  /** Take a fact back; its value becomes its history. */
+  /** End a fact; its value moves to its history. */
   async deleteFact(userId: string, category: Category, key: string): Promise<FactChange> {
     return this.#ask("DELETE", factPath(userId, category, key), { query: {} });
   }
 
-  /** Have a user's memory learn and be read (`active`), be only read, or neither. What it has stays: `forget` removes it. */
+  /** Set the mode of a user's memory: `active`, `read_only` or `off`. Existing memory is kept; `forget` deletes it. */
   async setMemoryMode(userId: string, mode: "active" | "read_only" | "off"): Promise<{ changed: boolean }> {
     return this.#ask("PUT", `/v1/users/${part(userId)}/mode`, { query: {}, body: { mode } });
   }
 
-  /** Have a user or a session erased everywhere, for good; `wait` returns only when that is proved. */
+  /** Permanently erase a user or a session from all stores; with `wait`, return only when that is proved. */
   async forget(
     whom: { userId: string } | { sessionId: string },
     { wait = false, withinMs = 120_000 } = {},
@@ -249,7 +249,7 @@ export class Memory {
     return { request_id, proved: false, proof: null };
   }
 
-  /** The session that this object has with a user where none is named. */
+  /** The session of this object with a user, used by default. */
   sessionOf(userId: string): string {
     const known = this.#sessions.get(userId) ?? crypto.randomUUID();
     this.#sessions.set(userId, known);

@@ -1,6 +1,6 @@
-"""What the server answers, as dataclasses; the names are those of its `/openapi.json`, times are aware.
+"""Responses of the server as dataclasses, with the names of its `/openapi.json`. Times are aware datetimes.
 
-A field that this release of the client does not know is left out; one that the server left out has its default.
+A field unknown to this release of the client is ignored; a field omitted by the server has its default.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """A turn that the log has: nothing loses it any more."""
+    """A turn that is stored durably in the log."""
 
     session_id: str
     message_id: str
     partition: int
     offset: int
     turn: int | None = None
-    """Its number, where the request waited until it is visible."""
+    """Its number, if the request waited until it is visible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Added:
-    """Turns that were added. Give it as `after` to a read that must see them."""
+    """Added turns. Pass it as `after` to a read that must see them."""
 
     session_id: str
     turns: list[Accepted]
@@ -52,13 +52,13 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Turns of a session as one summary; both ends are inside."""
+    """Summary of a range of turns of a session; both ends are inclusive."""
 
     first_turn: int
     last_turn: int
     summary: str
     summarised_by: str
-    """`extractive`, or the language model."""
+    """`extractive`, or the name of the language model."""
     risk_mean: float
     key_topics: list[str]
     started_at: datetime
@@ -67,7 +67,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segments:
-    """A session in short: summaries of its parts, the oldest first, and what was said since."""
+    """A session in short: summaries of its segments, oldest first, and the turns since."""
 
     segments: list[Segment]
     open_turns: list[Turn]
@@ -75,7 +75,7 @@ class Segments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A session's risk, as it was told last."""
+    """The last risk profile of a session."""
 
     turn_count: int
     last_turn: int
@@ -103,32 +103,32 @@ class Fact:
     confidence: float
     importance: float
     active: bool
-    """Whether it holds."""
+    """Whether it is active."""
     cause: str
     valid_from: datetime
     valid_until: datetime | None
     turn: int
-    """Turn of `session_id` that says so; -1 for none."""
+    """Number of the turn of `session_id` that says so; -1: none."""
     extracted_by: str
     pinned: bool = False
     by: str = ""
-    """Who wrote it by hand; empty: nobody."""
+    """Name of the token that last changed it by hand; empty: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactChange:
-    """What came of a fact's correction."""
+    """Result of changing a fact."""
 
     success: bool
-    """False: it is in the log and will be carried out, but was not seen yet."""
+    """False: the change is accepted, but not visible yet."""
     fact: Fact | None = None
-    """As it is now; None of one that was deleted, and for tokens that may read no text."""
+    """Its new state; None if it was deleted, or if the token may not read text."""
     already_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """Some twenty turns of a user as one summary."""
+    """Summary of about twenty turns of a user."""
 
     app_id: str
     user_id: str
@@ -144,7 +144,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnHit:
-    """A turn that was found; scores compare within one answer only."""
+    """A turn found by a search. Scores are comparable within one response only."""
 
     score: float
     turn: Turn
@@ -152,7 +152,7 @@ class TurnHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeHit:
-    """An episode that was found."""
+    """An episode found by a search."""
 
     score: float
     episode: Episode
@@ -160,19 +160,19 @@ class EpisodeHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Hits of a search, best first; one of the lists is of the kind that was asked for."""
+    """Search results, best first. Only the list of the requested kind is filled."""
 
     turns: list[TurnHit] = field(default_factory=list)
     episodes: list[EpisodeHit] = field(default_factory=list)
     known: bool = True
-    """Whether the user was ever heard of."""
+    """Whether the user is known."""
     caught_up: bool | None = None
-    """Whether all that the server has heard of is in it; None: it cannot tell."""
+    """Whether the response includes all turns that the server received; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """A prompt within a budget, and what it is made of."""
+    """A prompt within a token budget, and its parts."""
 
     prompt: str
     tokens: int
@@ -186,11 +186,11 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """An erasure that was asked for."""
+    """A requested erasure."""
 
     request_id: str
     proved: bool = False
-    """False while it is under way."""
+    """False while it is in progress."""
     proof: dict[str, Any] | None = None
 
 

@@ -1,4 +1,4 @@
-"""What is asked and what comes of it, without a network: each call yields requests and pauses, and is sent answers.
+"""Calls without a network: each call yields requests and pauses, and is sent the responses.
 
 So tries, waiting, splitting and parsing are written once; `Memory` and `AsyncMemory` only carry steps out.
 """
@@ -68,7 +68,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came; `NO_ANSWER` and why where nothing did."""
+    """Response; `NO_ANSWER` and the reason if there was none."""
 
     status: int
     body: bytes
@@ -81,12 +81,12 @@ Steps: TypeAlias = Generator[Request | Pause, Answer, _T]
 
 
 class Calls:
-    """All that can be asked of a memory.
+    """All calls to a memory.
 
     Args:
-        app: Whose memory.
-        retries: How often a request is tried again that had no answer, or 429, 502 or 503. Turns have ids that the
-            server knows again, and the rest may be done twice: trying again changes nothing.
+        app: Id of the app.
+        retries: How often a request is repeated after no response, or 429, 502 or 503. Turns have ids that the
+            server recognises, and the other calls are idempotent: a repeat changes nothing.
     """
 
     def __init__(self, app: str, retries: int) -> None:
@@ -97,13 +97,13 @@ class Calls:
     def add(
         self, messages: Messages, *, user_id: str, session_id: str | None = None, wait: Wait = "accepted"
     ) -> Steps[Added]:
-        """Remember what was said; on return the server's log has it.
+        """Add messages to the memory; on return they are stored durably in the server's log.
 
         Args:
             messages: Text of the user, a chat message, or a list of them. With a `message_id` of your own, a message
-                that you add again changes nothing; without, each gets one here.
-            user_id: Whose conversation it is.
-            session_id: Which conversation; none: one that this object has with the user.
+                that you add again is ignored; else the client creates one.
+            user_id: Id of the user in the conversation.
+            session_id: Id of the session. Default: the session of this object with the user.
             wait: `visible` returns when reads find the turns.
 
         Raises:
@@ -123,7 +123,7 @@ class Calls:
         return Added(session_id=session, turns=accepted)
 
     def end(self, session_id: str | None = None, *, user_id: str | None = None) -> Steps[None]:
-        """Say that a conversation is over; without its id, the one that this object has with the user."""
+        """End a session. Default: the session of this object with the user."""
         if session_id is None:
             if user_id is None:
                 raise TypeError("end() needs a session_id, or the user_id whose session of this object it is")
@@ -142,9 +142,9 @@ class Calls:
         since: date | None = None,
         until: date | None = None,
     ) -> Steps[Found]:
-        """Turns or episodes by words and likeness; of a user, of a session, or of the whole app.
+        """Search turns or episodes of a user, a session or the whole app, by words and similarity.
 
-        `since` and `until` are days, in UTC, or times with a zone, both inside: turns said then, or telling of it.
+        `since` and `until` are days in UTC or times with a zone, inclusive; turns match by time or mentioned days.
         """
         body = {
             "query": query, "user_id": user_id, "session_id": session_id, "kind": kind, "top_k": limit,
@@ -164,20 +164,20 @@ class Calls:
         until: date | None = None,
         after: Added | None = None,
     ) -> Steps[Context]:
-        """A prompt for a question: facts, episodes, what was said of it, and the last turns, within a budget.
+        """Build a prompt for a question within a token budget: facts, episodes, related turns, and the last turns.
 
         Args:
             query: The question.
-            user_id: Whose memory.
-            session_id: Whose last turns; none: the user's, of all sessions.
-            token_budget: How long the prompt may be.
-            recent_turns: How many of the last turns at most.
+            user_id: Id of the user.
+            session_id: Session of the last turns. Default: all sessions of the user.
+            token_budget: Maximum length of the prompt in tokens.
+            recent_turns: Maximum number of last turns.
             since: As of `search`, for episodes and for what was said of the question …
             until: … and likewise.
-            after: What was added and must be in it.
+            after: Added turns that must be visible.
 
         Raises:
-            NotYet: What was added is not visible in time.
+            NotYet: The added turns were not visible in time.
         """
         body = {
             "query": query, "user_id": user_id, "session_id": session_id, "token_budget": token_budget,
@@ -186,64 +186,64 @@ class Calls:
         return read(Context, (yield from self._posted("/v1/context", body)))
 
     def facts(self, user_id: str, *, category: Category | None = None, include_past: bool = False) -> Steps[list[Fact]]:
-        """Facts of a user, those that hold first, the most important first."""
+        """List the facts of a user, active facts first, most important first."""
         query = {"category": category, "include_past": "true" if include_past else None}
         return read(list[Fact], (yield from self._got(f"/v1/users/{_part(user_id)}/facts", query)))
 
     def episodes(self, user_id: str, *, limit: int = 20) -> Steps[list[Episode]]:
-        """Episodes of a user, the latest first."""
+        """List the episodes of a user, latest first."""
         return read(list[Episode], (yield from self._got(f"/v1/users/{_part(user_id)}/episodes", {"limit": limit})))
 
     def recent(self, user_id: str, *, last: int = 10) -> Steps[list[Turn]]:
-        """The last turns of a user across sessions, oldest first."""
+        """List the last turns of a user across sessions, oldest first."""
         return read(list[Turn], (yield from self._got(f"/v1/users/{_part(user_id)}/recent", {"last": last})))
 
     def turns(self, session_id: str, *, last: int = 100, after: Added | None = None) -> Steps[list[Turn]]:
-        """The last turns of a session, oldest first; with what was `after`, else `NotYet`."""
+        """List the last turns of a session, oldest first, once the turns in `after` are visible, else `NotYet`."""
         query: dict[str, Any] = {"last": last}
         if after and after.turns:
             query |= {"after_message": after.turns[-1].message_id, "timeout_ms": _VISIBLE_WITHIN_MS}
         return read(list[Turn], (yield from self._got(f"/v1/sessions/{_part(session_id)}/turns", query)))
 
     def segments(self, session_id: str, *, last: int = 20) -> Steps[Segments]:
-        """Summaries of a session's parts, each of five turns or so, and what was said since the last of them."""
+        """Return summaries of a session's segments, about five turns each, and the turns since the last segment."""
         return read(Segments, (yield from self._got(f"/v1/sessions/{_part(session_id)}/segments", {"last": last})))
 
     def profile(self, session_id: str) -> Steps[Profile]:
-        """A session's risk, as it was told last: every five turns, and when it changes; `ApiError` 404 before."""
+        """Return the last risk profile of a session, written every five turns and at changes; `ApiError` 404 before."""
         return read(Profile, (yield from self._got(f"/v1/sessions/{_part(session_id)}/profile", {})))
 
     def app_of(self, session_id: str) -> Steps[str]:
-        """The app of a session, of those that the token reads; `ApiError` 404 for none, 422 where several have it."""
+        """Return the app of a session, of the token's apps; `ApiError` 404 for none, 422 if several have it."""
         found = yield from self._asked(Request("GET", f"/v1/sessions/{_part(session_id)}/app"))
         return read(str, found["app_id"])
 
     def set_fact(
         self, user_id: str, category: Category, key: str, value: str, *, importance: float | None = None
     ) -> Steps[FactChange]:
-        """Say what is so of a user; an earlier value becomes its history.
+        """Set a fact of a user. An earlier value moves to its history.
 
         Args:
-            user_id: Whose fact.
-            category: Its kind.
-            key: What it is about, in snake case: `name`, `location`, `allergy_peanuts`.
-            value: What is so.
-            importance: How much it matters, 0-1; none: as it was.
+            user_id: Id of the user.
+            category: Category of the fact.
+            key: Key of the fact in snake case, e.g. `name`, `location`, `allergy_peanuts`.
+            value: New value.
+            importance: Importance, 0-1. Default: unchanged.
         """
         return self._changed("PUT", user_id, category, key, {"value": value, "importance": importance})
 
     def pin_fact(self, user_id: str, category: Category, key: str, *, pinned: bool = True) -> Steps[FactChange]:
-        """Keep a fact whatever else comes, or no longer."""
+        """Pin a fact, so that later messages cannot replace it, or unpin it."""
         return self._changed("PUT", user_id, category, key, {"pinned": pinned})
 
     def delete_fact(self, user_id: str, category: Category, key: str) -> Steps[FactChange]:
-        """Take a fact back; its value becomes its history. To remove what was said, `forget`."""
+        """End a fact; its value moves to its history. Use `forget` to delete what was said."""
         return self._changed("DELETE", user_id, category, key, None)
 
     def set_memory_mode(self, user_id: str, mode: MemoryMode) -> Steps[bool]:
-        """Have a user's memory learn and be read (`active`), be only read, or neither; gives whether that is new.
+        """Set the mode of a user's memory: `active`, `read_only` or `off`. Returns whether the mode changed.
 
-        What it has stays: `forget` removes it.
+        Existing memory is kept. Use `forget` to delete it.
         """
         request = Request("PUT", f"/v1/users/{_part(user_id)}/mode", {"app_id": self._app}, {"mode": mode})
         return bool((yield from self._asked(request))["changed"])
@@ -256,13 +256,13 @@ class Calls:
         wait: bool = False,
         within_s: float = 120.0,
     ) -> Steps[Erasure]:
-        """Have a user or a session erased everywhere, for good; takes an admin's token where there are tokens.
+        """Permanently erase a user or a session from all stores. Needs an admin token if the server has tokens.
 
         Args:
-            user_id: Whose memory; or …
+            user_id: Id of the user; or …
             session_id: … one conversation.
             wait: Whether to return only when the erasure is proved.
-            within_s: How long to wait for that.
+            within_s: Longest wait for the proof, in seconds.
 
         Raises:
             NotYet: It is not proved in time; it will be carried out.
@@ -283,7 +283,7 @@ class Calls:
         return Erasure(request_id=request_id)
 
     def session_of(self, user_id: str) -> str:
-        """The session that this object has with a user where none is named."""
+        """The session of this object with a user, used by default."""
         return uuid5(self._instance, user_id).hex
 
     # --- parts

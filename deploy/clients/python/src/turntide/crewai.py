@@ -54,7 +54,7 @@ class TurntideCrewMemory(CrewMemory):
         return []
 
     def recall(self, query: str, *_scoped: Any, limit: int = 10, **_more: Any) -> list[MemoryMatch]:
-        """What is like the question, best first."""
+        """Return items similar to the question, best first."""
         found = self._turntide.search(query[:_MOST_CHARS], user_id=self._user_id, limit=limit)
         return [
             MemoryMatch(record=MemoryRecord(content=hit.turn.content, created_at=hit.turn.timestamp), score=hit.score)

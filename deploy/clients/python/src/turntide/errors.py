@@ -10,7 +10,7 @@ class TurntideError(Exception):
 
 
 class Unreachable(TurntideError):  # noqa: N818 - it says what happened
-    """No answer came, after all tries. What was to be written may have been: adding it again under its ids is safe."""
+    """No response after all tries. The write may have succeeded: adding it again with the same ids is safe."""
 
 
 class NotYet(TurntideError):  # noqa: N818 - likewise
@@ -19,7 +19,7 @@ class NotYet(TurntideError):  # noqa: N818 - likewise
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one field of a request."""
+    """Error of one field of a request."""
 
     field: str
     detail: str
@@ -31,8 +31,8 @@ class ApiError(TurntideError):
     Attributes:
         status: Of HTTP.
         code: Constant snake_case word, for programs.
-        detail: What is wrong and what to do, for people.
-        errors: What is wrong with which field.
+        detail: Explanation for people: the error and what to do.
+        errors: Errors of single fields.
     """
 
     def __init__(self, status: int, code: str, detail: str, errors: tuple[FieldError, ...] = ()) -> None:

@@ -21,9 +21,9 @@ class TurntideChatMessageHistory(BaseChatMessageHistory):
 
     Args:
         memory: Where it is kept.
-        session_id: Which conversation.
-        user_id: Whose.
-        last: How many turns `messages` has at most.
+        session_id: Id of the session.
+        user_id: Id of the user.
+        last: Maximum number of turns in `messages`.
     """
 
     def __init__(self, memory: Memory, session_id: str, user_id: str, *, last: int = 100) -> None:
@@ -34,7 +34,7 @@ class TurntideChatMessageHistory(BaseChatMessageHistory):
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # a property, as the base class allows in words
-        """What was said, oldest first."""
+        """Turns of the session, oldest first."""
         turns = self._memory.turns(self._session_id, last=self._last)
         return [message_of(turn) for turn in turns if turn.role in _KINDS]
 

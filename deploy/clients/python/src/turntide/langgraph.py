@@ -30,7 +30,7 @@ class TurntideMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     Args:
         memory: Where it is kept; it is asked in a thread where the agent runs asynchronously.
-        token_budget: How long what is put before the model may be.
+        token_budget: Maximum length of the context in tokens.
         wait: `visible` ends a run only when its turns are found.
     """
 

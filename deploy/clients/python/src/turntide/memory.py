@@ -28,12 +28,12 @@ class _Face(Generic[_Client]):
 
     Args:
         url: Where the server answers; none: as TURNTIDE_URL says, else this machine.
-        app: Whose memory it is; users of two apps are never the same.
+        app: Id of the app. Users of two apps are never the same.
         token: Bearer token, where the server has tokens; none: as TURNTIDE_TOKEN says.
         write_url: Where turns go, if gateways have an address of their own; none: as TURNTIDE_WRITE_URL says, else
             `url`.
-        timeout_s: How long one request may take; waiting for a turn comes on top.
-        retries: How often a request is tried again that had no answer, or 429, 502 or 503.
+        timeout_s: Time limit of one request in seconds; waiting for a turn adds to it.
+        retries: How often a request is repeated after no response, or 429, 502 or 503.
         http: A client of your own (TLS, proxies); it stays yours to close.
     """
 

@@ -24,8 +24,8 @@ class TurntideSession(SessionABC):
 
     Args:
         memory: Where it is kept.
-        user_id: Whose conversation.
-        session_id: Which one; none: a new one.
+        user_id: Id of the user.
+        session_id: Id of the session. Default: a new session.
     """
 
     def __init__(self, memory: AsyncMemory, user_id: str, session_id: str | None = None) -> None:
@@ -36,7 +36,7 @@ class TurntideSession(SessionABC):
         self._popped: set[int] = set()
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """What was said, oldest first; the last `limit` of it, and a thousand at most."""
+        """Turns of the session, oldest first: the last `limit`, at most a thousand."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         said = await self._said()

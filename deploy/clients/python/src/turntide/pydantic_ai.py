@@ -30,7 +30,7 @@ class TurntideMemory(AbstractCapability[Any]):
     Args:
         memory: Where it is kept.
         user_id: Whose conversations; or what tells it of a run, as by its dependencies.
-        token_budget: How long what the model is given may be.
+        token_budget: Maximum length of the context in tokens.
         wait: `visible` ends a run only when its turns are found.
     """
 
@@ -40,7 +40,7 @@ class TurntideMemory(AbstractCapability[Any]):
     wait: Wait = "accepted"
 
     def get_instructions(self) -> Callable[[RunContext[Any]], Awaitable[str]]:
-        """What is known, for the run's prompt."""
+        """Return the memory context for the run's prompt."""
         return self._known
 
     async def _known(self, ctx: RunContext[Any]) -> str:
