@@ -202,7 +202,7 @@ def test_views_and_columns_are_shown(typed: Typed) -> None:
     shown = typed.run(".tables\n", ".schema topic_turns\n", ".nonsense\n", ".quit\n", "SELECT 1;\n")
 
     assert any(line.startswith('turns,"Each turn once: the first by log order') for line in shown)
-    assert "topic_id,VARCHAR,,Topic that the turn belongs to.,identifier" in shown
+    assert "topic_id,VARCHAR,,Topic of the turn.,identifier" in shown
     assert "no such command: .nonsense" in typed.beside.getvalue()
     assert "1" not in shown
 
