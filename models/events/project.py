@@ -123,7 +123,7 @@ class ManualProjectCommand(ProjectCommand, frozen=True, kw_only=True, tag_field=
 
 
 class ProjectMemoryAdded(ManualProjectCommand, frozen=True, kw_only=True, tag="project_memory_added", gc=False):
-    """A memory is added by hand. If it exists already, it is strengthened."""
+    """A memory is added by hand. A valid memory with the same content is strengthened instead."""
 
     memory_type: Annotated[
         MemoryType, about("Fact, decision, preference, entity, procedure, constraint or goal.", BEHAVIOUR)

@@ -275,7 +275,7 @@ class Operations:
 
     @_OPERATIONS.get("/livez", "check_liveness", reach="probe", also={_PLAIN: "ok"})
     async def livez(self) -> Response:
-        """Return 200 while the event loop runs and records move, else 503 with the reason: restart the worker."""
+        """Return 200 while the event loop and consumption progress, else 503 with the reason: restart the worker."""
         is_alive, reason = self._alive()
         return PlainTextResponse(reason, 200 if is_alive else _UNAVAILABLE)
 

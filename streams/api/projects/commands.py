@@ -67,7 +67,7 @@ class ProjectCommandRoutes:
 
     @PROJECTS.post("/memories", "add_project_memory", **COMMAND)
     async def add(self, asked: OfProject, body: AddMemory) -> DeedAnswer | Accepted[PendingDeed]:
-        """Add a memory by hand. An existing equal memory is strengthened.
+        """Add a memory by hand. A valid memory with the same content is strengthened instead.
 
         Raises:
             Problem: 403 no admin; 422 it ends before it begins.

@@ -153,7 +153,7 @@ class ProjectItems:
         *,
         conversation_id: _Conversation | None = None,
         kind: Annotated[EpisodeKind, Meta(description="Filter by kind.")] | None = None,
-        min_significance: Annotated[float, Meta(ge=0, le=1, description="Lowest significance, 0-1.")] = 0.0,
+        min_significance: Annotated[float, Meta(ge=0, le=1, description="Minimum significance, 0-1.")] = 0.0,
     ) -> answers.Episodes:
         """List key moments in chronological order. Does not count as an access."""
         view = await self._view(asked)
@@ -168,7 +168,7 @@ class ProjectItems:
 
     @PROJECTS.get("/arc", "get_narrative_arc", audits="text_read")
     async def arc(self, asked: OfProject, *, conversation_id: _Conversation | None = None) -> answers.ArcAnswer:
-        """Return the narrative arc of a conversation or of the whole project: three parts and the key moments.
+        """Return the narrative arc of a conversation or of the whole project: its thirds and the key moments.
 
         Does not count as an access.
         """

@@ -36,7 +36,7 @@ _Subject = Annotated[str, Meta(max_length=128, description="Subject of a decisio
 
 
 class AddMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A memory to add. An existing equal memory is strengthened."""
+    """A memory to add. A valid memory with the same content is strengthened instead."""
 
     content: _Content
     type: events.MemoryType

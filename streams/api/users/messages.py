@@ -93,7 +93,7 @@ class Retrieve(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     app_id: AppId | None = None
     top_k_episodes: TopK = 3
     max_distance: Annotated[float, Meta(ge=0.0, le=2.0, description="Cosine. Default: the embedder's.")] | None = None
-    min_importance: Annotated[Ratio, Meta(description="Lowest importance of facts.")] = 0.5
+    min_importance: Annotated[Ratio, Meta(description="Minimum importance of facts.")] = 0.5
     format: Annotated[bool, Meta(description="Whether to return `injection`.")] = True
     after: After | None = None
 
