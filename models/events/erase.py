@@ -156,7 +156,7 @@ class ErasureProved(ErasureEvent, frozen=True, kw_only=True, tag="erasure_proved
     requested_at: Annotated[UtcTime, about("Time of the request.", OPERATIONAL)]
     sessions: Annotated[int, about("Number of erased sessions.", BEHAVIOUR)]
     stores: Annotated[list[ErasedStore], about("Entries read and deleted, by store.", OPERATIONAL)]
-    complete: Annotated[bool, about("Whether no entries remain; entries that await their retention count.", BEHAVIOUR)]
+    complete: Annotated[bool, about("Whether no entries remain, not even ones that await retention.", BEHAVIOUR)]
 
 
 ErasureRecord = EraseRequested | VectorsErasureDue | VectorsErased | ErasureProved
