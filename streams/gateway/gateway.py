@@ -28,15 +28,15 @@ _FIELD_OF = {"content_too_large": "content", "future_timestamp": "timestamp", "a
 
 
 class AcceptedTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A turn that the log has.
+    """A turn that is stored in the log.
 
     Attributes:
-        session_id: Its conversation.
-        app_id: App of the conversation.
-        message_id: The sender's, or the one that it was given.
-        partition: Of `turns.v1`.
-        offset: In the partition.
-        turn: Its number, if it was waited for.
+        session_id: Id of the session.
+        app_id: Id of the app.
+        message_id: Id from the sender, or a generated one.
+        partition: Partition of `turns.v1`.
+        offset: Offset in the partition.
+        turn: Turn number, if the request waited for it.
     """
 
     session_id: str

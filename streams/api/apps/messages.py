@@ -69,7 +69,7 @@ class MemoryAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
 
     id: int
     app_id: str
-    """Whose it is."""
+    """App that owns it."""
     content: str
     created_at: UtcTime
     updated_at: UtcTime
@@ -106,7 +106,7 @@ class Deleted(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
 
     success: bool
     deleted_count: int | None = None
-    """Only where it was gone before: 0."""
+    """0 if it was already deleted, else omitted."""
     already_gone: bool = False
 
 

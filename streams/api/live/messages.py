@@ -122,11 +122,11 @@ class RoleRow(Struct, frozen=True, kw_only=True):
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """How far what fills the page has come: says what is missing where nothing is shown.
+    """Progress of the live data, to explain an empty page.
 
     Attributes:
-        kafka: `away` if it does not answer, `without_topics` if it has none of Turntide's; `connecting` at first.
-        turns: Records of `turns.v1` that were read, from `live.label_window` before the start on.
+        kafka: `connecting` at first, `away` without a response, `without_topics` without Turntide's topics, or `read`.
+        turns: Number of records read from `turns.v1`, beginning `live.label_window` before the start.
     """
 
     kafka: Literal["connecting", "away", "without_topics", "read"] = "connecting"

@@ -32,15 +32,15 @@ _Writes = Callable[..., Awaitable[Accepted[Written]]]
 
 
 class SaidMessage(Struct, frozen=True, forbid_unknown_fields=True):
-    """One message of a conversation."""
+    """A message to add."""
 
     role: Role
     content: str
-    message_id: Annotated[MessageId, Meta(description="Sent again with the same id it changes nothing.")] | None = None
+    message_id: Annotated[MessageId, Meta(description="Unique in the session; a repeat is ignored.")] | None = None
 
 
 class AddedTurns(Struct, frozen=True):
-    """Turns that the log has, in the order in which they were given."""
+    """Accepted turns, in the order of the messages."""
 
     accepted: list[AcceptedTurn]
 

@@ -249,7 +249,7 @@ class AssembledContext(Struct, frozen=True, kw_only=True):
     """Whether the user is known."""
     caught_up: CaughtUp = None
     memory_mode: MemoryMode = MemoryMode.ACTIVE
-    """Of a user whose memory is `off` only the session's last turns are told."""
+    """With `off`, only the session's last turns are returned."""
     language: UserLanguage = ""
     app_memories: list[AppMemoryAnswer] | UnsetType = UNSET
     """In the prompt, the latest updated first, those that other apps share after the app's own. Like the following, not
@@ -283,7 +283,7 @@ class Found(Struct, frozen=True, kw_only=True):
     turns: list[TurnHit] = []
     episodes: list[EpisodeHit] = []
     known: bool = True
-    """Whether the user was ever heard of, or else the session or the app."""
+    """Whether the user, or else the session or the app, is known."""
     caught_up: CaughtUp = None
     language: UserLanguage = ""
 
