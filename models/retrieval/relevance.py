@@ -38,32 +38,31 @@ class RetrievalFilters(Struct, frozen=True, kw_only=True):
     date_to: UtcTime | None = None
     """… and at this time or earlier."""
     min_importance: Ratio | None = None
-    """Of an episode: significance."""
+    """Of an episode, its minimum significance."""
     include_episodic: bool = True
     include_chunks: bool = False
     include_archived: bool = False
-    """Also memories that a consolidation put away. A query for another time (`valid_at`, `known_at`) has them anyhow:
-    they are put away from the present, and held as they did."""
+    """Include archived memories. A query for another time (`valid_at`, `known_at`) always includes them: archiving
+    hides them from the present only."""
 
 
 class RetrievalQuery(Struct, frozen=True, kw_only=True):
     """A question to a project's memory (project memory, Retrieval Query); what is not given is the policy's."""
 
     text: str
-    """May be empty, or of stop words only: then the context is asked for, and without one what is important and recent
-    is given."""
+    """May be empty, or of stop words only: then the query uses the context or, without one, importance and recency."""
     context: str = ""
-    """What was said around it. It can only lift what has its words, never lower what has not."""
+    """Conversation around the question. It raises results that share its words, and lowers none."""
     filters: RetrievalFilters = RetrievalFilters()
     weights: RetrievalWeights | None = None
     top_k: Annotated[int, Meta(ge=1, le=1_000)] | None = None
     threshold: Ratio | None = None
     valid_at: UtcTime | None = None
-    """What held then; none: what holds now. An episode or chunk holds from its begin on."""
+    """Valid time; default: now. An episode or chunk is valid from its start."""
     known_at: UtcTime | None = None
-    """As it was known then, with the words of then."""
+    """Transaction time: memories as known then, with their text of then."""
     related_depth: Annotated[int, Meta(ge=0, le=8)] = 0
-    """So many relationships away from a hit memories are pulled in."""
+    """Maximum distance in relationships of memories added to a hit."""
 
 
 class Scores(Struct, frozen=True, gc=False):

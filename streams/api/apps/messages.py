@@ -78,7 +78,7 @@ class MemoryAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     pinned: bool
     shared_with: list[str]
     conflicts_with: list[int]
-    """Memories of the same app that say something else of the same."""
+    """Ids of conflicting memories of the same app."""
     made_by: str
 
 
@@ -86,7 +86,7 @@ class FoundMemory(MemoryAnswer, frozen=True, kw_only=True, rename="camel"):
     """A search result with its score."""
 
     score: float
-    """Comparable within one answer only."""
+    """Comparable within one response only."""
 
 
 class Memories(Struct, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ class Edited(Struct, frozen=True, kw_only=True):
 
     success: bool
     memory: MemoryAnswer | None
-    """None if it went in the meantime."""
+    """Null if it was deleted in the meantime."""
 
 
 class Uninstalled(Struct, frozen=True, kw_only=True, rename="camel"):

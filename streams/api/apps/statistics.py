@@ -36,7 +36,7 @@ class EnergyStats(Struct, frozen=True, kw_only=True, rename="camel"):
     spent_units: float
     """Total of all time."""
     spent_since_units: float | None
-    """Since the `spent_units` that the request names (`getEnergyConsumedSinceLastPoll`)."""
+    """Spent since `since_units` of the request (`getEnergyConsumedSinceLastPoll`)."""
 
 
 class SpaceStats(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -46,19 +46,19 @@ class SpaceStats(Struct, frozen=True, kw_only=True, rename="camel"):
     user_id: str
     """Empty for the app's own."""
     known: bool
-    """Whether anything ever happened in it."""
+    """Whether the space ever had an event."""
     memories: int
     pinned: int
     shared: int
     conflicting: int
-    """Memories that conflict with another."""
+    """Number of memories that conflict with another."""
     created: int
-    """Of all time, like the following three."""
+    """Total of all time, like the next three."""
     compactions: int
     skipped: int
     edited: int
     waiting: int
-    """Conversations that wait to become a memory."""
+    """Number of conversations that wait to become a memory."""
     uninstalled: bool
     energy: EnergyStats
 

@@ -198,7 +198,7 @@ class FoundItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     text: str
     score: float
-    """Comparable within one answer only."""
+    """Comparable within one response only."""
     scores: Scores
     via: str = ""
     """Id of the hit whose relationships led to it."""

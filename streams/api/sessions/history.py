@@ -62,8 +62,8 @@ class MissingTurns(Struct, frozen=True, kw_only=True):
     first: int
     last: int
     why: Literal["released", "unknown"]
-    """`released`: the index gave them up, and there is no archive to read. `unknown`: they never came, were erased, or
-    are in no archive yet."""
+    """`released`: no longer in the index, and there is no archive to read. `unknown`: never received, erased, or not
+    archived yet."""
 
 
 class History(Struct, frozen=True, kw_only=True):
@@ -71,10 +71,10 @@ class History(Struct, frozen=True, kw_only=True):
 
     turns: list[HistoryTurn]
     next: int | None
-    """Ask again with this as `first`; null: this is the end."""
+    """`first` of the next page; null: last page."""
     missing: list[MissingTurns]
     archive: bool
-    """Whether the archive was asked, and there is one."""
+    """Whether an archive exists and was read."""
 
 
 @dataclass(frozen=True)

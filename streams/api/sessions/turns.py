@@ -117,9 +117,9 @@ class IndexAnswer(Struct, frozen=True, kw_only=True):
     """State of an index. The prefix distinguishes roles on the same machine."""
 
     topic_prefix: str
-    """Of the topics that are indexed."""
+    """Prefix of the indexed topics."""
     turns: int
-    """Of all sessions that the caller may read."""
+    """Number of turns in all sessions that the caller may read."""
 
 
 class SessionReader:

@@ -89,7 +89,7 @@ class ModeAnswer(Struct, frozen=True, kw_only=True):
     changed: bool
     """Whether the user's memory had another mode before."""
     pending: bool
-    """Whether a part of it is in the log and not carried out yet."""
+    """Whether a part of the change is accepted, but not carried out yet."""
 
 
 @dataclass(frozen=True)

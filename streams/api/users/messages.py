@@ -164,7 +164,7 @@ class EpisodeAnswer(EpisodeCompressed, frozen=True, kw_only=True, tag=False):
     turn_start: int
     turn_end: int
     distance: float | None
-    """Cosine distance to the query, 0-2; None where there was none."""
+    """Cosine distance to the query, 0-2; null without a query."""
 
 
 class TurnAnswer(Struct, frozen=True, kw_only=True):
@@ -178,7 +178,7 @@ class TurnAnswer(Struct, frozen=True, kw_only=True):
     timestamp: UtcTime
     content: str
     message_id: str | None = None
-    """Its sender's id of it; None where the sender gave a number."""
+    """Id that the sender gave the message; null if the sender gave a number."""
 
 
 class Retrieved(Struct, frozen=True, kw_only=True):
@@ -213,10 +213,10 @@ class ContextTurn(Struct, frozen=True, kw_only=True):
     """A turn that was added to a prompt."""
 
     score: float
-    """Fused; of a neighbour that of the turn it stands beside. Comparable within one answer only."""
+    """Fused score; a neighbour has that of its found turn. Comparable within one response only."""
     turn: TurnAnswer
     is_neighbour: bool
-    """Whether it was not found itself, and only stands beside a turn that was."""
+    """Whether it was added only as the neighbour of a found turn."""
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
@@ -227,9 +227,9 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     recent: int
     last_turn_cut: bool
     found: int = 0
-    """Turns that were found, with their neighbours."""
+    """Found turns with their neighbours."""
     app_memories: int | UnsetType = UNSET
-    """Not there where none were wanted."""
+    """Absent unless requested."""
 
 
 class AssembledContext(Struct, frozen=True, kw_only=True):
@@ -238,12 +238,12 @@ class AssembledContext(Struct, frozen=True, kw_only=True):
     prompt: str
     tokens: int
     facts: list[FactAnswer]
-    """Those that share words with the question first, then the most important."""
+    """Facts that share words with the question first, then the most important."""
     episodes: list[EpisodeAnswer]
     recent: list[TurnAnswer]
     found: list[ContextTurn] = []
-    """What else was said that speaks of the question, best first, each with its neighbours behind it; none that is
-    among `recent`. The prompt has them in order of time."""
+    """Other turns relevant to the question, best first, each followed by its neighbours; without those in `recent`.
+    The prompt has them in chronological order."""
     left_out: LeftOut
     known: bool = True
     """Whether the user is known."""
@@ -252,10 +252,10 @@ class AssembledContext(Struct, frozen=True, kw_only=True):
     """With `off`, only the session's last turns are returned."""
     language: UserLanguage = ""
     app_memories: list[AppMemoryAnswer] | UnsetType = UNSET
-    """In the prompt, the latest updated first, those that other apps share after the app's own. Like the following, not
-    there where none were wanted."""
+    """Memories in the prompt, latest update first; those shared by other apps come last. Like the next two fields,
+    absent unless requested."""
     app_memories_text: str | UnsetType = UNSET
-    """With what the prompt begins (app memory); empty for no memories."""
+    """Beginning of the prompt (app memory); empty without memories."""
     injection_point: InjectionPoint | UnsetType = UNSET
 
 
@@ -263,17 +263,17 @@ class TurnHit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A turn found by a search."""
 
     score: float
-    """Comparable within one answer only."""
+    """Comparable within one response only."""
     turn: TurnAnswer
     signals: dict[str, float] | None = None
-    """With `explain`: what each signal of the ranking gave, together the score. None: the formula ranked."""
+    """With `explain`: contributions of the ranking signals, which add up to the score. Null: ranked by the formula."""
 
 
 class EpisodeHit(Struct, frozen=True, kw_only=True):
     """An episode found by a search."""
 
     score: float
-    """Fused; comparable within one answer only."""
+    """Fused score; comparable within one response only."""
     episode: EpisodeAnswer
 
 
@@ -296,7 +296,7 @@ class StandingAnswer(Struct, frozen=True, kw_only=True):
     known: bool
     """Whether the user is known."""
     turns: int = 0
-    """Turns of the user that are indexed; those of erased sessions are not counted."""
+    """Number of indexed turns of the user, without erased sessions."""
     turn_count: int = 0
     """Number of the user's newest turn over all sessions; it never falls."""
     compressed_turns: int = 0
