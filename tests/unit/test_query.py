@@ -28,8 +28,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An archive with three turns of two apps, and its Parquet files settled."""
     folder = tmp_path_factory.mktemp("query")
     with closing(LakeWriter(paths(folder))) as writer:
-        turns = [turn(0), turn(1), turn(2, app_id="bank")]
-        writer.land(buffer_of(turns), now=NOW)
+        writer.land(buffer_of([turn(0), turn(1)]), now=NOW)
+        writer.land(buffer_of([turn(2, app_id="bank")], first=2, expected=2), now=NOW)
         maintain(writer, now=NOW, keep_replaced=timedelta(0))
     return folder
 
