@@ -77,13 +77,14 @@ _WITHOUT_NETWORK = (_HERE / "unit", _HERE / "property", _HERE / "lab" / "unit")
 _WITH_BROKER = (_HERE / "integration", _HERE / "system", _HERE / "upgrades", _HERE / "lab" / "system")
 _BROKER_WITHIN_S = 90.0
 _SHARING = "tests/system/stack/"
+_SHORT = "tests/unit/"
 _BEGINS = (
     ("tests/upgrades/", "tests/system/", "tests/browser/"),
     ("tests/integration/",),
     ("tests/contract/", "tests/property/", "tests/golden/"),
-    ("tests/unit/",),
+    (_SHORT,),
+    (_SHORT,),
 )
-_SHORT = "tests/unit/"
 
 
 class SharedBroker:
@@ -131,7 +132,7 @@ def pytest_collection_finish() -> None:
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]
     """A file's tests go to one process, and so do those of the files that share a running system.
 
-    Processes begin apart: one waits for roles, one for brokers, one for other servers, one calculates, so that there is
+    Processes begin apart: one waits for roles, one for brokers, one for other servers, two calculate, so that there is
     always something to do while they wait. Files of unit tests are short: they are shared by all that are done with
     theirs, so that all end at about the same time.
     """
