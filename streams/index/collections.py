@@ -95,6 +95,7 @@ TURNS = Collection(
     text=lambda turn: turn.content,
     words=lambda turn: turn.content,
     dated=lambda turn: turn.timestamp,
+    asked_by=("message_id", "partition", "told_from", "told_to"),
 )
 CORRECTIONS = Collection(
     "corrections",

@@ -40,6 +40,10 @@ HELD_PAGE = 128
 _MIB = 1024 * 1024
 SPARE_BYTES = 64 * _MIB
 """Free space below which nothing is written: more than a batch and the engine's own merging take."""
+_INDEXES = dict.fromkeys(rules.KEYWORD_FIELDS, engine.PayloadSchemaType.Keyword) | dict.fromkeys(
+    rules.INTEGER_FIELDS, engine.PayloadSchemaType.Integer
+)
+"""A field gets its index with the first point that has it: each costs 1 to 3 µs a point, and files of its own."""
 _TERMS = rules.Terms(
     engine.FieldCondition,
     engine.Filter,
@@ -70,6 +74,7 @@ def _config(info: rules.CollectionInfo) -> engine.EdgeConfig:
         sparse_vectors=words if info.lexical else None,
         hnsw_config=engine.HnswIndexConfig(m=0, ef_construct=4, full_scan_threshold=0),
         optimizers=engine.EdgeOptimizersConfig(indexing_threshold=0, default_segment_number=1),
+        wal_enabled=False,  # nothing counts as written before `flush`: who writes begins again behind the last one
     )
 
 
@@ -106,16 +111,14 @@ def read_info(folder: Path) -> EdgeInfo | None:
         return None
 
 
-def _new_shard(folder: Path, info: EdgeInfo) -> engine.EdgeShard:
-    """An empty shard where none counts yet."""
+def _new_shard(folder: Path, info: EdgeInfo, indexed: Iterable[str] = ()) -> engine.EdgeShard:
+    """An empty shard where none counts yet, with indexes on payload fields."""
     require_room(folder)
     shutil.rmtree(folder / info.shard, ignore_errors=True)
     (folder / info.shard).mkdir(parents=True)
     shard = engine.EdgeShard.create(str(folder / info.shard), _config(info))
-    for field in rules.KEYWORD_FIELDS:
-        shard.update(engine.UpdateOperation.create_field_index(field, engine.PayloadSchemaType.Keyword))
-    for field in rules.INTEGER_FIELDS:
-        shard.update(engine.UpdateOperation.create_field_index(field, engine.PayloadSchemaType.Integer))
+    for field in indexed:
+        shard.update(engine.UpdateOperation.create_field_index(field, _INDEXES[field]))
     shard.flush()
     return shard
 
@@ -164,7 +167,7 @@ class EdgeCollection:
     """A shard that is open. Not for two threads at once.
 
     Written anew (`begin_anew`, `copy_page`, `finish_anew`) it is because the engine keeps what was deleted or replaced
-    in its log and its segments: measured, neither a flush nor its optimizer nor opening it again removes those bytes.
+    in its segments, and in a log where there is one: measured, neither a flush nor its optimizer nor opening it again removes those bytes.
     """
 
     def __init__(self, folder: Path, shard: engine.EdgeShard, info: EdgeInfo) -> None:
@@ -173,13 +176,14 @@ class EdgeCollection:
         self._anew: engine.EdgeShard | None = None
         self._keys: dict[engine.PointId, str] = {}
         self._held = HeldPoints(info.dim)
+        self._indexed = set(shard.info().payload_schema)
         self.info = info
 
     @classmethod
     def load(cls, folder: Path, info: EdgeInfo) -> EdgeCollection:
-        """Open what stands in `folder`, replaying its write-ahead log."""
+        """Open what stands in `folder`, replaying the log that shards of releases up to 0.2.0 have."""
         _remove_other(folder, info)
-        require_room(folder)  # the log is replayed into the files
+        require_room(folder)  # a log is replayed into the files
         shard = engine.EdgeShard.load(str(folder / info.shard))
         shard.optimize()  # gives the space of deleted points back; 0.6 s after deleting 20,000 of 40,000
         give_back(folder.resolve())
@@ -194,11 +198,15 @@ class EdgeCollection:
         return cls(folder, shard, info)
 
     def upsert(self, points: Sequence[Point]) -> None:
-        """Write checked points into the log and memory; durable after `flush`."""
+        """Write checked points into memory; durable after `flush`."""
         batch = [
             engine.Point(rules.point_id(point.key), _TERMS.vectors(point), rules.stored_payload(point))
             for point in points
         ]
+        for field in _INDEXES.keys() - self._indexed:
+            if any(field in point.payload for point in points):
+                self._update(engine.UpdateOperation.create_field_index(field, _INDEXES[field]))
+                self._indexed.add(field)
         self._update(engine.UpdateOperation.upsert_points(batch))
         self._held.written(points)
 
@@ -254,6 +262,8 @@ class EdgeCollection:
 
     def scrolled(self, where: Where, limit: int, by: str) -> list[Payload]:
         """Payloads of the matching points; with the highest `by` first, if that is given."""
+        if by in _INDEXES.keys() - self._indexed:
+            return []  # no point has it
         within, order = _filter(where), engine.OrderBy(by, engine.Direction.Desc) if by else None
         records, _ = self._shard.scroll(
             engine.ScrollRequest(limit=limit, filter=within, with_payload=True, order_by=order)
@@ -316,7 +326,7 @@ class EdgeCollection:
     def begin_anew(self) -> None:
         """Make an empty shard in the other folder; from now on writes go to both."""
         self.abandon_anew()
-        self._anew = _new_shard(self._folder, self.info.moved())
+        self._anew = _new_shard(self._folder, self.info.moved(), self._indexed)
 
     def copy_page(self, after: str, limit: int) -> str:
         """Copy the points from the one named `after` on; gives where the next page begins, empty at the end."""

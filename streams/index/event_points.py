@@ -191,18 +191,21 @@ class Collection(Generic[_Event]):
             offset: Of the event's record; None where that is not known.
             vector: `(dim,)`.
             key: Instead of the event's own.
-            extra: Fields of the payload that stand before all others of their name.
+            extra: Further fields, which stand before all others of their name.
             words: What it is found by, where that is known already.
         """
         alone, together = self._parted(type(event))
         payload = {self.kept_as.get(name, name): _written(getattr(event, name)) for name in alone}
         payload |= {name: of(event) for name, of in self.filters.items()}
-        if together:
-            payload[REST] = msgspec.json.encode({name: getattr(event, name) for name in together}).decode()
+        rest = {name: getattr(event, name) for name in together}
+        for name, value in (extra or {}).items():
+            (payload if self.asked_by is None or name in self._alone else rest)[name] = value
+        if rest:
+            payload[REST] = msgspec.json.encode(rest).decode()
         if offset is not None:
             payload["event_offset"] = offset
         words = self.found_by(event) if words is None else words
-        return Point(key or self.key(event), vector, {**payload, **(extra or {})}, words)
+        return Point(key or self.key(event), vector, payload, words)
 
     def found_by(self, event: Struct, own: Sequence[int] | None = None) -> SparseVector | None:
         """Terms of an event, by the language that it is in, and of its day; None where it is not found by words.
@@ -241,8 +244,12 @@ class Collection(Generic[_Event]):
     def _parted(self, kind: type[Struct]) -> tuple[list[str], list[str]]:
         """Fields of an event that stand alone, and those that stand together."""
         kept = [name for name in kind.__struct_fields__ if name not in self.without]
-        alone = _NAMES.union(kept if self.asked_by is None else self.asked_by, self.erased_by)
+        alone = kept if self.asked_by is None else self._alone
         return [name for name in kept if name in alone], [name for name in kept if name not in alone]
+
+    @cached_property
+    def _alone(self) -> frozenset[str]:
+        return _NAMES.union(self.asked_by or (), self.erased_by)
 
     @property
     def by_session(self) -> bool:

@@ -121,8 +121,9 @@ def _session_of(event: Any) -> SessionName:
 
 
 def _standing_turn(payload: Mapping[str, Any]) -> StandingTurn:
-    text = None if payload.get("corrected_at") else payload["content"]
-    return StandingTurn(text, payload.get("partition"), payload.get("event_offset", -1))
+    turn = TURNS.event_of(payload)
+    text = None if turn.corrected_at else turn.content
+    return StandingTurn(text, turn.partition, -1 if turn.event_offset is None else turn.event_offset)
 
 
 def _is_erased(session: SessionName, turn: StandingTurn, erased: Erased) -> bool:

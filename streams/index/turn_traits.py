@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from models.events import Turn
 from models.retrieval.event_times import DayInterval, event_interval
 from models.retrieval.fusion import Place
@@ -11,11 +13,22 @@ from models.retrieval.traits import packed_traits, speaker_of
 from models.text.language import language_of
 from streams.index.between import EPOCH_DAY
 from streams.index.collections import TURNS
-from streams.index.event_points import Payload
+from streams.index.event_points import REST, Payload
 from streams.ports import Point, SearchHit, Vectors
 
 _DAY_MS = 86_400_000
 _LOOKS = "looks"
+
+
+class _Said(msgspec.Struct):
+    """What is read of a point's text; an earlier release left its parts in the payload."""
+
+    content: str
+    role: str
+    traits: str | None = None
+
+
+_said = msgspec.json.Decoder(_Said).decode
 
 
 def turn_point(
@@ -51,15 +64,18 @@ def candidate_of(place: Place, hit: SearchHit, *scores: float) -> CandidateTurn:
 
 
 def _looks(payload: Payload) -> tuple[str, str, int, DayInterval | None, str]:
-    """What a candidate is whatever is asked, of a turn's payload; without these fields it is made of the text."""
-    if not payload.get("traits"):
+    """What a candidate is whatever is asked, of a turn's payload; without traits it is made of the text."""
+    rest = payload.get(REST)
+    said = _said(rest) if isinstance(rest, str) else msgspec.convert(payload, _Said)
+    if not said.traits:
         turn = TURNS.event_of(payload)
         payload = {**payload, **_trait_fields(turn, words_in(turn.content), language_of(turn.content))}
+        said.traits = str(payload["traits"])
     first, last = payload.get("told_from"), payload.get("told_to")
     return (
-        speaker_of(str(payload["content"])),
-        str(payload["role"]),
+        speaker_of(said.content),
+        said.role,
         int(payload.get("event_time_ms") or 0) // _DAY_MS + EPOCH_DAY,
         DayInterval(first + EPOCH_DAY, last + EPOCH_DAY) if isinstance(first, int) and isinstance(last, int) else None,
-        str(payload["traits"]),
+        said.traits,
     )

@@ -39,7 +39,7 @@ async def episode_rows(
     for each in episodes:
         runs = [(SessionName(each.app_id, run.session_id), run.turns) for run in each.turns]
         keys = [turn_key(session, turn) for session, numbers in runs for turn in numbers]
-        said = [str(payload["content"]) for payload in (await store.read(turns, keys, where={})).values()]
+        said = [TURNS.event_of(payload).content for payload in (await store.read(turns, keys, where={})).values()]
         texts.append(said if any(text.strip() for text in said) else [each.summary])
     return await asyncio.to_thread(episode_vectors, embedder, texts)
 

@@ -21,6 +21,7 @@ from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode
 from models.wire.envelope import key_of
+from streams.index import collections as index
 from streams.index.app_memory import AppMemoryIndex
 from streams.index.server import ServerStore
 from streams.kafka.ledger import Ledger
@@ -330,7 +331,8 @@ def right(turn: int, content: str, app: str = "a") -> TurnCorrected:
 async def texts(role: Quiet) -> dict[tuple[str, int], str]:
     """What turns say, by app and number."""
     page, _ = await stored(role).page("turns", "", 9)
-    return {(each.payload["app_id"], each.payload["turn"]): each.payload["content"] for each in page}  # type: ignore[misc]
+    said = [index.TURNS.event_of(each.payload) for each in page]
+    return {(turn.app_id, turn.turn): turn.content for turn in said}
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (0, 2, 1)], ids=["in order", "the turn last", "between"])

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from msgspec import json
 from msgspec.structs import replace
 from qdrant_client import AsyncQdrantClient
 
@@ -105,7 +106,7 @@ def test_words_are_cut_once_and_are_the_same(content: str) -> None:
         words.values.tolist(),
     )
     assert {*terms("7 July 2023")} <= {*words.indices.tolist()}
-    assert point.payload["traits"] == packed_traits(content, language=language_of(content))
+    assert json.decode(str(point.payload["rest"]))["traits"] == packed_traits(content, language=language_of(content))
 
 
 async def test_dates_find_what_was_said_then(memory: Searched) -> None:
