@@ -167,7 +167,8 @@ class EdgeCollection:
     """A shard that is open. Not for two threads at once.
 
     Written anew (`begin_anew`, `copy_page`, `finish_anew`) it is because the engine keeps what was deleted or replaced
-    in its segments, and in a log where there is one: measured, neither a flush nor its optimizer nor opening it again removes those bytes.
+    in its segments, and in the log that earlier releases had it write: measured, neither a flush nor its optimizer nor
+    opening it again removes those bytes.
     """
 
     def __init__(self, folder: Path, shard: engine.EdgeShard, info: EdgeInfo) -> None:

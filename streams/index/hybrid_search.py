@@ -25,7 +25,7 @@ from models.retrieval.ranker import CandidateTurn, formula, ranker_of
 from models.text.language import language_of
 from streams.index.between import ALWAYS, Between
 from streams.index.collections import EPISODES, TURNS, RememberedTurn, turn_key, turn_of_key
-from streams.index.event_points import Collection, Payload
+from streams.index.event_points import REST, Collection, Payload
 from streams.index.turn_traits import candidate_of
 from streams.ports import Condition, Embedder, Keys, Query, SearchHit, Vectors, VectorStore, Where
 
@@ -212,10 +212,16 @@ class HybridSearch:
 
     async def _read(self, keys: Sequence[str], vector: Vectors | None, where: Where) -> list[SearchHit]:
         """Turns by their keys, each with its cosine; those that are not there, or do not match, are missing."""
+        hits, whole = list[SearchHit](), keys
         if vector is not None:
-            return await self._store.search(TURNS.name, vector, where={**where, "key": Keys(keys)}, top_k=len(keys))
-        found = await self._store.read(TURNS.name, keys, where=where)
-        return [SearchHit(key, 0.0, payload) for key, payload in found.items()]
+            among = {**where, "key": Keys(keys)}
+            hits = await self._store.search(TURNS.name, vector, where=among, top_k=len(keys), fields=(REST,))
+            whole = [hit.key for hit in hits if REST not in hit.payload]  # of an earlier release
+        if whole:
+            found, scores = await self._store.read(TURNS.name, whole, where=where), {hit.key: hit.score for hit in hits}
+            hits = [hit for hit in hits if REST in hit.payload]
+            hits += [SearchHit(key, scores.get(key, 0.0), payload) for key, payload in found.items()]
+        return hits
 
 
 def _by_place(scores: Mapping[str, float]) -> dict[Place, float]:

@@ -72,10 +72,9 @@ def stored_payload(point: Point) -> dict[str, PayloadValue]:
 
 
 def given_payload(stored: dict[str, PayloadValue]) -> dict[str, PayloadValue]:
-    """The payload as it was given: without the readable key."""
-    given = stored.copy()  # a loop over the fields takes four times as long
-    given.pop(KEY_FIELD, None)
-    return given
+    """The payload as it was given, in its place: without the readable key."""
+    stored.pop(KEY_FIELD, None)
+    return stored
 
 
 def renamed(stored: Mapping[str, PayloadValue], keys: Mapping[str, str]) -> dict[str, PayloadValue]:

@@ -21,10 +21,13 @@ _LOOKS = "looks"
 
 
 class _Said(msgspec.Struct):
-    """What is read of a point's text; an earlier release left its parts in the payload."""
+    """What the ranker reads of a point's text, or of the payload of a point that an earlier release wrote."""
 
     content: str
     role: str
+    event_time_ms: int | None = None
+    told_from: int | None = None
+    told_to: int | None = None
     traits: str | None = None
 
 
@@ -69,13 +72,14 @@ def _looks(payload: Payload) -> tuple[str, str, int, DayInterval | None, str]:
     said = _said(rest) if isinstance(rest, str) else msgspec.convert(payload, _Said)
     if not said.traits:
         turn = TURNS.event_of(payload)
-        payload = {**payload, **_trait_fields(turn, words_in(turn.content), language_of(turn.content))}
-        said.traits = str(payload["traits"])
-    first, last = payload.get("told_from"), payload.get("told_to")
+        said = msgspec.convert(
+            {**payload, **_trait_fields(turn, words_in(turn.content), language_of(turn.content))}, _Said
+        )
+    first, last = said.told_from, said.told_to
     return (
         speaker_of(said.content),
         said.role,
-        int(payload.get("event_time_ms") or 0) // _DAY_MS + EPOCH_DAY,
-        DayInterval(first + EPOCH_DAY, last + EPOCH_DAY) if isinstance(first, int) and isinstance(last, int) else None,
-        said.traits,
+        (said.event_time_ms or 0) // _DAY_MS + EPOCH_DAY,
+        None if first is None or last is None else DayInterval(first + EPOCH_DAY, last + EPOCH_DAY),
+        said.traits or "",
     )

@@ -226,7 +226,7 @@ async def measure(environment: BenchEnvironment, *, turns: int = 60_000) -> Figu
         "roles": costs,
         "topics": [await _topic_cost(settings, topic, turns, environment.log) for topic in REGISTRY.topics],
         "archive_bytes_per_turn": _bytes_below(environment.home / "archive", "*.parquet") / turns,
-        "index_bytes_per_turn": _bytes_below(environment.home / "vectors") / turns,
+        "index_bytes_per_turn": _bytes_below(environment.home / "vectors", blocks=True) / turns,
     }
 
 
