@@ -116,7 +116,7 @@ def _may_be_notable(sentence: str, words: Sequence[str], rules: Rules) -> bool:
     if rules.keys().isdisjoint(words) or sentence[-1] == "?":
         return False
     folded = fold_text(sentence)
-    return any(rule.loose.search(folded) for rule in _rules_for(words, rules))
+    return any(rule.loose.search(folded) for word in words if word in rules for rule in rules[word])
 
 
 def tells_something(sentence: str, words: Sequence[str]) -> bool:

@@ -253,7 +253,7 @@ class PartitionFold(LogFold[DecodedArrival]):
             return state, 0
         self._outputs += outputs
         self._state_bytes += self._footprint.segments(outputs)
-        return state, sum(isinstance(output, events.AlertChanged) and output.cause == "raised" for output in outputs)
+        return state, sum([isinstance(output, events.AlertChanged) and output.cause == "raised" for output in outputs])
 
     def _state(self, key: str) -> SessionState | None:
         state = self._sessions.get(key)
@@ -281,12 +281,9 @@ class PartitionFold(LogFold[DecodedArrival]):
 
     def _schedule(self, key: str, deadline: datetime | None, closed: bool) -> None:
         held, other = (self._closed, self._open) if closed else (self._open, self._closed)
-        was_known = key in held or key in other
-        other.drop(key)
-        if deadline is None:
-            held.drop(key)
-        else:
-            held.set(key, deadline)
+        moved = other.drop(key)
+        was_known = held.drop(key) if deadline is None else held.set(key, deadline)
+        was_known = was_known or moved
         if was_known != (deadline is not None):
             app_id = events.SessionName.of_key(key).app_id
             self._known_apps[app_id] += -1 if was_known else 1

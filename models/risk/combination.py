@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -124,10 +125,16 @@ def _bounded(parts: Mapping[str, int], base: int, bound: float) -> dict[str, int
     >>> _bounded({"level": 10_000, "refusals": 30_000}, -30_000, 0.5)
     {'refusals': 20000}
     """
-    of_course = {name: part for name, part in parts.items() if name in OF_COURSE}
-    together = sum(of_course.values())
-    room = max(0, math.floor(UNITS * _logit(bound)) - base - (sum(parts.values()) - together))
-    return {name: part * room // together for name, part in of_course.items()} if together > room else {}
+    together = sum([part for name, part in parts.items() if name in OF_COURSE])
+    room = max(0, _bound_units(bound) - base - (sum(parts.values()) - together))
+    if together <= room:
+        return {}
+    return {name: part * room // together for name, part in parts.items() if name in OF_COURSE}
+
+
+@lru_cache(maxsize=16)
+def _bound_units(bound: float) -> int:
+    return math.floor(UNITS * _logit(bound))
 
 
 def _upstream_units(text: int, score: float) -> int:

@@ -91,7 +91,10 @@ def bits_of(features: Features) -> int:
     >>> bits_of(Features(question=True, imperative=True))
     5
     """
-    return sum([flag << place for place, flag in enumerate(structs.astuple(features))])
+    bits = 0
+    for flag in reversed(structs.astuple(features)):
+        bits = bits << 1 | flag
+    return bits
 
 
 def _features_of(bits: int) -> Features:
@@ -217,7 +220,7 @@ class Escalating:
         else:
             kept.before = _encode(self._present_signals())
             kept.risky_ago = kept.risky_ago + 1 if 0 < kept.risky_ago < self._policy.around_turns else 0
-        self._present_signals().observe(message.observation())
+        self._present_signals().observe(message.observation() if continues else seen)
         if seen.reading is not None:
             kept.readings = kept.readings or Readings()
             kept.readings.observe(seen.reading, continues=continues)

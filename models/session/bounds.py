@@ -96,7 +96,7 @@ class Footprint:
     def segments(self, outputs: Sequence[OutputEvent]) -> int:
         """Segments that a fold wrote, by what it said of them."""
         segments = [output for output in outputs if isinstance(output, SegmentCompacted)]
-        return sum(utf8_bytes(segment.summary) + self._segment for segment in segments)
+        return sum([utf8_bytes(segment.summary) + self._segment for segment in segments])
 
     def closing(self, key: str, state: SessionState) -> int:
         """A session that closes: a tombstone for each part, and the small head."""

@@ -58,7 +58,6 @@ from models.events import (
 from models.events.base import NAME_CHARS, session_key
 from models.events.ids import event_id, named_id
 from models.policy import Policy
-from models.risk.windows import Windows
 from models.session.messages import is_known, note
 from models.session.outputs import SessionEmission
 from models.session.profile import TurnOrder, admit, count_turn
@@ -222,7 +221,7 @@ class _SessionStep:
         self.policy = policy
         self.timestamp = _utc(timestamp)
         self.watermark = _utc(item.watermark)
-        self.windows = Windows(policy.window, head.windows, self.watermark)
+        self.windows = state.windows(policy, self.watermark)
         self.risk = RiskStep(state, head, item, self.timestamp, policy)
         self.emission = SessionEmission(self.risk)
 

@@ -33,7 +33,7 @@ from models.policy import Policy
 from models.risk.alerts import OpenAlert
 from models.risk.escalation import Escalating
 from models.risk.signals import NO_PATTERN, Behaviour, PatternSignals
-from models.risk.windows import WindowState
+from models.risk.windows import Windows, WindowState
 from models.session.messages import PREFIX as MESSAGE_PARTS
 from models.session.segments import KeptSegment, PastSegments, SegmentRef, WorkingMemory
 from models.session.topics.conversation_topics import ConversationTopics
@@ -205,6 +205,7 @@ class SessionState:
         self.head = head
         self.parts = Parts(parts)
         self.last_point: tuple[datetime, float | None] | None = None
+        self._windows: Windows | None = None
         self._vectors: VectorRing | None = None
         self._topics: ConversationTopics | None = None
         self._escalating: Escalating | None = None
@@ -275,6 +276,12 @@ class SessionState:
         """What is left of segments that left layer 2; nothing of a closed session."""
         return PastSegments(self.parts)
 
+    def windows(self, policy: Policy, watermark: datetime) -> Windows:
+        """The session's windows, taken over once."""
+        if self._windows is None or self._windows.state is not self.head.windows:
+            self._windows = Windows(policy.window, self.head.windows, watermark)
+        return self._windows
+
     def vectors(self, capacity: int) -> VectorRing:
         """The recent vectors, decoded once."""
         if self._vectors is None:
@@ -283,8 +290,7 @@ class SessionState:
 
     def escalating(self, policy: Policy) -> Escalating | None:
         """The judgement of an open session, decoded once; None where no model judges."""
-        model = policy.judging_model
-        if self._escalating is None and model is not None:
+        if self._escalating is None and (model := policy.judging_model) is not None:
             self._escalating = Escalating(self.parts, model, policy.escalation)
         return self._escalating
 

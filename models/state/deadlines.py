@@ -30,19 +30,22 @@ class Deadlines:
         """Whether a name has a deadline."""
         return name in self._due
 
-    def set(self, name: str, deadline: datetime) -> None:
-        """Give a name its deadline, in place of an earlier one."""
+    def set(self, name: str, deadline: datetime) -> bool:
+        """Give a name its deadline, in place of an earlier one; whether there was one."""
         at = (deadline - _EPOCH) // _MICROSECOND
         known = self._due.get(name)
         self._due[name] = at
         if known is None or at < known:
             heappush(self._heap, (at, name))
             self._tidy()
+        return known is not None
 
-    def drop(self, name: str) -> None:
-        """Forget a name's deadline, if it has one."""
-        if self._due.pop(name, None) is not None:
-            self._tidy()
+    def drop(self, name: str) -> bool:
+        """Forget a name's deadline; whether it had one."""
+        if self._due.pop(name, None) is None:
+            return False
+        self._tidy()
+        return True
 
     def may_be_due(self, at: datetime) -> bool:
         """Whether a deadline may have come by then: a quick look that never says no when one has."""

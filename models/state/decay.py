@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import lru_cache
 from typing import Literal
 
 from models.policy.topic import TopicPolicy
@@ -16,10 +17,12 @@ def half_life(access_count: int, policy: TopicPolicy) -> timedelta:
     >>> [half_life(n, TopicPolicy()).days for n in (0, 4, 5, 10, 15, 20, 25, 10**9)]
     [1, 1, 2, 4, 8, 16, 30, 30]
     """
-    doublings = min(
-        access_count // policy.access_threshold, (policy.max_half_life // policy.base_half_life).bit_length()
-    )
-    return min(policy.base_half_life * (1 << doublings), policy.max_half_life)
+    return _doubled(policy.base_half_life, policy.max_half_life, access_count // policy.access_threshold)
+
+
+@lru_cache(maxsize=256)
+def _doubled(base: timedelta, longest: timedelta, times: int) -> timedelta:
+    return min(base * (1 << min(times, (longest // base).bit_length())), longest)
 
 
 def priority(importance: float, age: timedelta, access_count: int, policy: TopicPolicy) -> float:

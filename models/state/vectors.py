@@ -57,6 +57,11 @@ def quantise(vector: NDArray[np.float32], dims: int = DIMS) -> NDArray[np.float3
     return scaled if len(scaled) == dims else np.pad(scaled, (0, dims - len(scaled)))
 
 
+def norm_of(vector: NDArray[np.float32]) -> float:
+    """Length of a quantised vector. `dot` takes half as long as `@` on so few numbers."""
+    return float(vector.dot(vector)) ** 0.5
+
+
 class VectorRing:
     """The last user turns' vectors, read from their parts when first needed.
 
@@ -96,8 +101,7 @@ class VectorRing:
 
     def cosines(self, vector: NDArray[np.float32]) -> list[float]:
         """Cosine of a quantised vector to each remembered one, in slot order."""
-        norm = np.float32(float(vector @ vector) ** 0.5)
-        cosines: list[float] = (self._matrix @ vector / (self._norms * norm)).tolist()
+        cosines: list[float] = (self._matrix.dot(vector) / (self._norms * norm_of(vector))).tolist()
         return cosines[: len(self.turns)]
 
     def holds(self, marks: int) -> bool:
@@ -129,7 +133,7 @@ class VectorRing:
         if self.touched & TurnMark.RISKY:
             self._risky_centroid = None
         self._matrix[slot] = vector
-        self._norms[slot] = float(vector @ vector) ** 0.5
+        self._norms[slot] = norm_of(vector)
         self._write(slot)
 
     def mark(self, turn: int, mark: int) -> None:

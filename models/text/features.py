@@ -106,4 +106,4 @@ def is_refusal(content: str) -> bool:
     (True, False)
     """
     folded = fold_text(content[:_REFUSAL_CHARS])
-    return any(t in folded for t in _REFUSAL_TRIGGERS) and _REFUSAL.search(folded) is not None
+    return any(map(folded.__contains__, _REFUSAL_TRIGGERS)) and _REFUSAL.search(folded) is not None

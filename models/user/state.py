@@ -19,7 +19,7 @@ forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -243,11 +243,11 @@ class UserState(EntityState[UserHead]):
             if data and _decode_place(data).session_id == session_id:
                 self.parts.put(self._part(number), b"")
 
-    def _places(self, first: int, last: int) -> Iterator[bytes]:
-        return (self._data(number) for number in range(max(first, self.head.low), last + 1))
+    def _places(self, first: int, last: int) -> list[bytes]:
+        return [self._data(number) for number in range(max(first, self.head.low), last + 1)]
 
     def _data(self, number: int) -> bytes:
-        data = self.parts.get(self._part(number))
+        data = self.parts.get(f"t{number % _RING}")
         assert data is not None, "the head and its parts are written together"  # noqa: S101
         return data
 

@@ -9,11 +9,14 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 
+import msgspec
 from msgspec import Struct
 
 from models.entities import REGISTRY, TOPIC_OF, entity_key
 from models.events import DeadLetter, Output, OutputEvent, TopicsRecalled, Turn, UnnumberedTurn
 
+_LAST_COUNTS = {event for event, each in REGISTRY.emits.items() if each.last_counts}
+"""Events of which readers take the last of each key."""
 _TURNS = {Turn: "turn", UnnumberedTurn: "unnumbered_turn"}
 Headers = list[tuple[str, bytes]]
 
@@ -75,12 +78,15 @@ def superseded(events: Iterable[OutputEvent]) -> set[str]:
 
 def unread(events: Iterable[OutputEvent]) -> set[str]:
     """Ids of events that nobody misses, since a later one among these says all that they do."""
-    return superseded(event for event in events if REGISTRY.emits[type(event)].last_counts)
+    return superseded([event for event in events if type(event) in _LAST_COUNTS])
 
 
 @lru_cache(maxsize=1_024)
 def _rfc3339(time: datetime) -> bytes:
-    return time.astimezone(UTC).isoformat().replace("+00:00", "Z").encode()
+    return _encode(time.astimezone(UTC))[1:-1]
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 @cache

@@ -271,6 +271,8 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         the same key replaces for every reader is left out.
         """
         by_place: dict[tuple[str, int], list[Record]] = {}
+        of_key: dict[bytes, int] = {}
+        headers = self._headers if self.traces else headers_for
         for partition, caused in events.items():
             left_out = unread(caused)
             for event in caused:
@@ -279,13 +281,15 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
                 topic, key = self._topics[type(event)], key_of(event)
                 place = partition
                 if topic == self._commands and key is not None:
-                    place = await self.producer.partition_of(topic, key)
+                    if key not in of_key:
+                        of_key[key] = await self.producer.partition_of(topic, key)
+                    place = of_key[key]
                 elif isinstance(event, Control):
                     place = event.source.partition  # where the session's turns stand, however their producer partitions
-                by_place.setdefault((topic, place), []).append(Record(key, encode(event), self._headers(event)))
+                by_place.setdefault((topic, place), []).append(Record(key, encode(event), headers(event)))
         if by_place:
             await self.write(self.producer, by_place)
 
     def _headers(self, event: OutputEvent) -> Headers:
         """The event's own, and the trace of the record that caused it."""
-        return [*headers_for(event), *trace_headers(event, self.traces)] if self.traces else headers_for(event)
+        return [*headers_for(event), *trace_headers(event, self.traces)]

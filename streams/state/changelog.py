@@ -126,8 +126,8 @@ def name_of(key: bytes) -> tuple[str, str]:
     >>> name_of(b"s-1\x1fhead"), name_of(b"s\x1e11\x1fhead")
     (('s-1', 'head'), ('s\x1f1', 'head'))
     """
-    entity, _, part = key.decode().partition(SEPARATOR)
-    if _ESCAPE in entity or _ESCAPE in part:
+    entity, _, part = (both := key.decode()).partition(SEPARATOR)
+    if _ESCAPE in both:
         return _unescaped(entity), _unescaped(part)
     return entity, part
 

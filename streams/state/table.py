@@ -297,7 +297,7 @@ class StateTable:
         table.apply(parts, offset=offset, applied=applied, tail=tail, now_ms=round(time.time() * 1000))
         if erased:
             await self._forget(number, changes)
-        return sum(record.size_bytes for record in records)
+        return sum([record.size_bytes for record in records])
 
     async def recover(self, numbers: Iterable[int]) -> None:
         """Make these partitions current, from where they stand if that can be trusted, else anew; release others.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from models.events.topic import TOPIC_DIMS
 from models.session.topics.store import TopicStore
-from models.state.vectors import quantise
+from models.state.vectors import norm_of, quantise
 
 MEMORY: Final = 8
 """Messages after which the mean moves no slower: a matter that drifts is followed."""
@@ -45,7 +45,7 @@ class TopicVectors:
         """Cosine of a quantised vector to each topic that has an embedding, by slot."""
         rows = self._loaded()
         count = len(rows)
-        near = ((self._matrix[:count] @ vector) / (self._norms[:count] * _norm(vector))).tolist()
+        near = (self._matrix[:count].dot(vector) / (self._norms[:count] * norm_of(vector))).tolist()
         # In the order of the topics, not of the rows: of equal ones the same comes first after a restart.
         return {slot: near[rows[slot]] for slot in self._store.index.slots if slot in rows}
 
@@ -77,7 +77,7 @@ class TopicVectors:
         """Let a user's message, or what so many of them made, move a topic's embedding."""
         row = self._loaded().get(slot)
         before = 0 if row is None else min(self._weights[row], MEMORY - weight)
-        mean = vector * (weight / _norm(vector))
+        mean = vector * (weight / np.float32(norm_of(vector)))
         if row is not None:
             mean = self._matrix[row] * (before / self._norms[row]) + mean
         quantised = topic_vector(mean.astype(np.float32))
@@ -103,9 +103,5 @@ class TopicVectors:
             self._matrix = np.concatenate([self._matrix, np.zeros_like(self._matrix)])
             self._norms = np.concatenate([self._norms, np.ones_like(self._norms)])
         self._matrix[row] = vector
-        self._norms[row] = _norm(vector)
+        self._norms[row] = norm_of(vector)
         self._weights[row : row + 1] = [weight]
-
-
-def _norm(vector: NDArray[np.float32]) -> np.float32:
-    return np.float32(float(vector @ vector) ** 0.5)
