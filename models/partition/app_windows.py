@@ -59,8 +59,8 @@ class AppWindows:
         app = self._apps.get(app_id)
         if app is None:
             app = self._apps[app_id] = Windows(self._policy.app_window, WindowState(), watermark)
-        app.observe(turn.timestamp, watermark, risk, raised)
-        self._await_close(app_id)
+        if app.observe(turn.timestamp, watermark, risk, raised):
+            self._await_close(app_id)
         self._touch(app_id)
 
     def may_close(self, watermark: datetime) -> bool:

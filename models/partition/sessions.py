@@ -281,9 +281,7 @@ class PartitionFold(LogFold[DecodedArrival]):
 
     def _schedule(self, key: str, deadline: datetime | None, closed: bool) -> None:
         held, other = (self._closed, self._open) if closed else (self._open, self._closed)
-        moved = other.drop(key)
-        was_known = held.drop(key) if deadline is None else held.set(key, deadline)
-        was_known = was_known or moved
+        was_known = (held.drop(key) if deadline is None else held.set(key, deadline)) | other.drop(key)
         if was_known != (deadline is not None):
             app_id = events.SessionName.of_key(key).app_id
             self._known_apps[app_id] += -1 if was_known else 1

@@ -125,16 +125,10 @@ def _bounded(parts: Mapping[str, int], base: int, bound: float) -> dict[str, int
     >>> _bounded({"level": 10_000, "refusals": 30_000}, -30_000, 0.5)
     {'refusals': 20000}
     """
-    together = sum([part for name, part in parts.items() if name in OF_COURSE])
-    room = max(0, _bound_units(bound) - base - (sum(parts.values()) - together))
-    if together <= room:
-        return {}
-    return {name: part * room // together for name, part in parts.items() if name in OF_COURSE}
-
-
-@lru_cache(maxsize=16)
-def _bound_units(bound: float) -> int:
-    return math.floor(UNITS * _logit(bound))
+    of_course = {name: part for name, part in parts.items() if name in OF_COURSE}
+    together = sum(of_course.values())
+    room = max(0, math.floor(UNITS * _logit(bound)) - base - (sum(parts.values()) - together))
+    return {name: part * room // together for name, part in of_course.items()} if together > room else {}
 
 
 def _upstream_units(text: int, score: float) -> int:
@@ -145,6 +139,7 @@ def _upstream_units(text: int, score: float) -> int:
     return math.ceil(UNITS * (max(distance, 0.0) + math.log1p(math.exp(-abs(distance)))))
 
 
+@lru_cache(maxsize=256)
 def _logit(probability: float) -> float:
     bounded = min(max(probability, _ALMOST), 1.0 - _ALMOST)
     return math.log(bounded / (1.0 - bounded))

@@ -91,10 +91,7 @@ def bits_of(features: Features) -> int:
     >>> bits_of(Features(question=True, imperative=True))
     5
     """
-    bits = 0
-    for flag in reversed(structs.astuple(features)):
-        bits = bits << 1 | flag
-    return bits
+    return sum([flag << place for place, flag in enumerate(structs.astuple(features))])
 
 
 def _features_of(bits: int) -> Features:

@@ -66,7 +66,7 @@ def observe_turn(
             marks |= TurnMark.REPHRASED
         elif features.question:
             marks |= TurnMark.REPEATED
-    if ring.holds(TurnMark.RISKY):
+    if any(m & TurnMark.RISKY for m in ring.marks):
         if highest >= policy.near and _detour(ring, turn, cosines, policy) >= policy.detour_turns:
             marks |= TurnMark.RETURNED
         if features.wh_question and _near_risky(ring, vector, policy.near):

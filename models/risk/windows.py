@@ -88,8 +88,8 @@ class Windows:
         self._passed: tuple[datetime, int] = (_EPOCH, 0)
         self._next_close: tuple[int, datetime] = (0, _EPOCH)
 
-    def observe(self, timestamp: datetime, watermark: datetime, risk: float | None, alerts: int = 0) -> None:
-        """Count one turn; `close(watermark)` comes before.
+    def observe(self, timestamp: datetime, watermark: datetime, risk: float | None, alerts: int = 0) -> bool:
+        """Count one turn; `close(watermark)` comes before. Returns whether a pane began with it.
 
         Args:
             timestamp: Its event time.
@@ -100,18 +100,20 @@ class Windows:
         pane, late = self._place(timestamp, watermark)
         panes = self.state.panes
         counts = panes.get(pane)
+        began = counts is None
         if counts is None:
             counts = panes[pane] = WindowCounts()
             self._note_slide()
         if late:
             counts.late_turns += 1
-            return
+            return began
         counts.turns += 1
         counts.alerts += alerts
         if risk is not None:
             counts.scored_turns += 1
             counts.risk_sum += risk
             counts.risk_max = max(counts.risk_max, risk)
+        return began
 
     def observe_late(self, watermark: datetime) -> None:
         """Count a turn that was not folded because it came too late."""

@@ -62,10 +62,8 @@ def count_turn(head: Open, number: int, at: datetime) -> None:
     if head.turn_count == 0:
         head.started_at = head.latest_at = at
         head.first_turn = number
-    if at < head.started_at:
-        head.started_at = at
-    elif at > head.latest_at:
-        head.latest_at = at
+    head.started_at = min(head.started_at, at)
+    head.latest_at = max(head.latest_at, at)
     head.first_turn = min(head.first_turn, number)
     head.turn_count += 1
     head.turns_since_profile += 1

@@ -186,11 +186,7 @@ def read_due(head: bytes) -> Due:
     if kind.closed:
         return Due(kind.deadline, kind.closed)
     opened = _decode_up_to_alert(head)
-    return Due(kind.deadline, kind.closed, opened.mode, _snoozed_until(opened.alert))
-
-
-def _snoozed_until(alert: OpenAlert | None) -> datetime | None:
-    return None if alert is None else alert.snoozed_until
+    return Due(kind.deadline, kind.closed, opened.mode, opened.alert and opened.alert.snoozed_until)
 
 
 class SessionState:
@@ -254,7 +250,7 @@ class SessionState:
         head = self.head
         if not isinstance(head, Open):
             return Due(head.deadline, head.closed)
-        return Due(head.deadline, head.closed, head.mode, _snoozed_until(head.alert))
+        return Due(head.deadline, head.closed, head.mode, None if head.alert is None else head.alert.snoozed_until)
 
     @property
     def offset(self) -> int:

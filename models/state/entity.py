@@ -296,8 +296,8 @@ class Emission(Generic[_Output]):
 
     def emit(self, kind: type[_Emitted], session_id: str = "", user_id: str = "", **fields: Any) -> _Emitted:
         """Emit an output of a kind; a field that every output has may be given, too."""
-        common: dict[str, Any] = {**self.common(str(kind.__struct_config__.tag), session_id, user_id)}
-        output = kind(**(common | fields))
+        common = self.common(str(kind.__struct_config__.tag), session_id, user_id)
+        output = kind(**{**common, **fields})
         self.outputs.append(cast("_Output", output))
         return output
 
@@ -308,7 +308,7 @@ class Emission(Generic[_Output]):
 
 def same_fields(source: Struct, kind: type[Struct], *but: str) -> dict[str, Any]:
     """Fields of a struct that another kind has under the same name, as keyword arguments; sequences become lists."""
-    named = ((name, getattr(source, name)) for name in _shared(type(source), kind) if name not in but)
+    named = [(name, getattr(source, name)) for name in _shared(type(source), kind, but)]
     return {name: list(value) if isinstance(value, _SEQUENCES) else value for name, value in named}
 
 
@@ -317,6 +317,6 @@ _SEQUENCES = (list, tuple)
 
 
 @cache
-def _shared(source: type[Struct], kind: type[Struct]) -> tuple[str, ...]:
-    common = Output.__struct_fields__
+def _shared(source: type[Struct], kind: type[Struct], but: tuple[str, ...]) -> tuple[str, ...]:
+    common = (*Output.__struct_fields__, *but)
     return tuple(name for name in kind.__struct_fields__ if name in source.__struct_fields__ and name not in common)

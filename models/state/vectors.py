@@ -6,8 +6,7 @@ is a vector, Kusupati et al. 2022), scaled and rounded to int8. Products of such
 cosine is the same on every machine and in every order of summation.
 """
 
-from functools import reduce
-from operator import or_
+import math
 from typing import Final
 
 import numpy as np
@@ -59,7 +58,7 @@ def quantise(vector: NDArray[np.float32], dims: int = DIMS) -> NDArray[np.float3
 
 def norm_of(vector: NDArray[np.float32]) -> float:
     """Length of a quantised vector. `dot` takes half as long as `@` on so few numbers."""
-    return float(vector.dot(vector)) ** 0.5
+    return math.sqrt(vector.dot(vector))
 
 
 class VectorRing:
@@ -86,8 +85,7 @@ class VectorRing:
         self._matrix[: len(records)] = records["vector"]
         self.touched = 0
         self._risky_centroid: NDArray[np.float32] | None = None
-        self._norms = np.ones(capacity, dtype=np.float32)
-        self._norms[: len(records)] = np.sqrt(np.einsum("ij,ij->i", self._matrix, self._matrix))[: len(records)]
+        self._norms = np.maximum(np.sqrt(np.einsum("ij,ij->i", self._matrix, self._matrix)), np.float32(1))
 
     def _shrunk(self, loaded: list[bytes]) -> list[bytes]:
         """The latest turns of a ring that another policy let grow larger; the others must not come back with it."""
@@ -103,10 +101,6 @@ class VectorRing:
         """Cosine of a quantised vector to each remembered one, in slot order."""
         cosines: list[float] = (self._matrix.dot(vector) / (self._norms * norm_of(vector))).tolist()
         return cosines[: len(self.turns)]
-
-    def holds(self, marks: int) -> bool:
-        """Whether any turn carries any of these marks."""
-        return reduce(or_, self.marks, 0) & marks != 0
 
     def risky_centroid(self) -> NDArray[np.float32] | None:
         """Sum of the risky turns' vectors (a cosine needs no mean), shape `(64,)`; None without any."""

@@ -244,10 +244,11 @@ class UserState(EntityState[UserHead]):
                 self.parts.put(self._part(number), b"")
 
     def _places(self, first: int, last: int) -> list[bytes]:
-        return [self._data(number) for number in range(max(first, self.head.low), last + 1)]
+        numbers = range(max(first, self.head.low), last + 1)
+        return [self.parts.get(f"t{number % _RING}") or b"" for number in numbers]
 
     def _data(self, number: int) -> bytes:
-        data = self.parts.get(f"t{number % _RING}")
+        data = self.parts.get(self._part(number))
         assert data is not None, "the head and its parts are written together"  # noqa: S101
         return data
 

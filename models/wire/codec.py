@@ -151,7 +151,7 @@ def decode_command(
         raise _refusal(error) from None
     if (broken := _out_of_bounds(event, value)) is not None:
         raise InvalidRecord("invalid_field", broken)
-    if not all(getattr(event, name, "").isprintable() for name in ("app_id", "user_id", "project_id")):
+    if not "".join([getattr(event, name, "") for name in ("app_id", "user_id", "project_id")]).isprintable():
         raise InvalidRecord("invalid_identifier", "app_id, user_id or project_id holds control characters")
     if key is None or key != entity_key(event).encode():
         raise InvalidRecord("key_mismatch", "the record key must be that of whose memory it is, else order is lost")

@@ -67,13 +67,8 @@ def key_of(event: Output | TopicsRecalled | DeadLetter) -> bytes | None:
 
 def superseded(events: Iterable[OutputEvent]) -> set[str]:
     """Ids of all events but the last of each key; events come in the order of their causes."""
-    last: dict[bytes | None, str] = {}
-    ids = set[str]()
-    for event in events:
-        if not isinstance(event, DeadLetter):
-            ids.add(event.id)
-            last[key_of(event)] = event.id
-    return ids - set(last.values())
+    told = [(key_of(event), event.id) for event in events if not isinstance(event, DeadLetter)]
+    return {each for _, each in told}.difference(dict(told).values())
 
 
 def unread(events: Iterable[OutputEvent]) -> set[str]:

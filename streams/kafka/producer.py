@@ -161,9 +161,7 @@ def _murmur2(key: bytes) -> int:
 
 
 def _append(batch: Any, record: Record) -> Any:
-    headers = record.headers
-    headers = headers if type(headers) is list else list(headers)
-    return batch.append(timestamp=None, key=record.key, value=record.value, headers=headers)
+    return batch.append(timestamp=None, key=record.key, value=record.value, headers=list(record.headers))
 
 
 async def acknowledged(pending: Iterable[asyncio.Future[Any]]) -> list[RecordMetadata]:

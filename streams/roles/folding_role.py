@@ -271,7 +271,6 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         the same key replaces for every reader is left out.
         """
         by_place: dict[tuple[str, int], list[Record]] = {}
-        of_key: dict[bytes, int] = {}
         headers = self._headers if self.traces else headers_for
         for partition, caused in events.items():
             left_out = unread(caused)
@@ -281,9 +280,7 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
                 topic, key = self._topics[type(event)], key_of(event)
                 place = partition
                 if topic == self._commands and key is not None:
-                    if key not in of_key:
-                        of_key[key] = await self.producer.partition_of(topic, key)
-                    place = of_key[key]
+                    place = await self.producer.partition_of(topic, key)
                 elif isinstance(event, Control):
                     place = event.source.partition  # where the session's turns stand, however their producer partitions
                 by_place.setdefault((topic, place), []).append(Record(key, encode(event), headers(event)))
