@@ -110,14 +110,6 @@ def test_a_turn_is_lifted_by_the_best_of_its_session() -> None:
     ]  # fmt: skip
 
 
-@given(found=bm25)
-def test_lifting_keeps_the_order_within_a_session(found: dict[Place, float]) -> None:
-    """All turns of a session get the same."""
-    gained = {(place[0], round(score - own, 6)) for place, own, score in lifted(found, POLICY)}
-
-    assert len(gained) == len({session for session, _ in found})
-
-
 @pytest.mark.parametrize(("content", "speaker"), data_file("speakers")["named"])
 def test_a_speaker_stands_before_a_colon(content: str, speaker: str) -> None:
     """Addresses and times are nobody."""
