@@ -134,13 +134,15 @@ class Judge(Protocol):
 class Point(msgspec.Struct, frozen=True):
     """A vector with its payload. `key` is a readable id (`session_turn`); stores derive their own from it.
 
-    Without `lexical` no word of it is found (`VectorStore.search`).
+    Without `lexical` no word of it is found (`VectorStore.search`). One that is not `embedded` is found by its payload
+    alone: of its vector the store takes the dimension.
     """
 
     key: str
     vector: NDArray[np.float32]
     payload: dict[str, PayloadValue]
     lexical: SparseVector | None = None
+    embedded: bool = True
 
 
 class SearchHit(msgspec.Struct, frozen=True):

@@ -83,6 +83,8 @@ def words_in(text: str) -> list[str]:
     folded = fold_text(text)
     if folded.isascii():  # A third of what the pattern takes; it differs at apostrophes that join nothing.
         words = words_of(folded)
+        if "'" not in folded:
+            return words
         line = f" {' '.join(words)} "
         if " '" not in line and "' " not in line and "''" not in line:
             return words

@@ -281,7 +281,7 @@ class EdgeCollection:
         old = {rules.point_id(key): rules.point_id(new) for key, new in keys.items()}
         read = self._shard.retrieve([*old], with_payload=True, with_vector=True)
         batch = [
-            engine.Point(old[str(each.id)], each.vector or [], rules.renamed(each.payload or {}, keys)) for each in read
+            engine.Point(old[str(each.id)], each.vector or {}, rules.renamed(each.payload or {}, keys)) for each in read
         ]
         if batch:
             self._update(engine.UpdateOperation.upsert_points(batch))
@@ -333,7 +333,7 @@ class EdgeCollection:
         """Copy the points from the one named `after` on; gives where the next page begins, empty at the end."""
         require_room(self._folder)
         records, following = self._page(after, limit, vectors=True)
-        batch = [engine.Point(record.id, record.vector or [], record.payload) for record in records]
+        batch = [engine.Point(record.id, record.vector or {}, record.payload) for record in records]
         if batch and self._anew is not None:
             self._anew.update(engine.UpdateOperation.upsert_points(batch))
         return following

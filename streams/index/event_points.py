@@ -151,7 +151,7 @@ class Collection(Generic[_Event]):
         kept_as: Fields of the event that stand under another name, where a filter has theirs.
         without: Fields of the event that are not kept.
         missing: What is read of fields that are not there and of which nothing is empty.
-        text: What an event is embedded by; None: its vector is zero.
+        text: What an event is embedded by; None: it is not.
         words: What it is found by beside its meaning; None for nothing.
         dated: The day by whose name it is found, too, which is English in every language.
         erased_by: Fields of the payload by which a point is removed that names an erased session; none: its own session
@@ -194,18 +194,20 @@ class Collection(Generic[_Event]):
             extra: Further fields, which stand before all others of their name.
             words: What it is found by, where that is known already.
         """
-        kept = [name for name in type(event).__struct_fields__ if name not in self.without]
-        payload = {self.kept_as.get(name, name): _written(getattr(event, name)) for name in kept if self._alone(name)}
+        kept, alone = self._parted(type(event))
+        payload = {self.kept_as.get(name, name): _written(getattr(event, name)) for name in alone}
         added = {name: of(event) for name, of in self.filters.items()}
         if offset is not None:
             added["event_offset"] = offset
         payload |= added
-        payload |= {name: value for name, value in (extra or {}).items() if self._alone(name)}
-        if self.asked_by is not None:
+        if self.asked_by is None:
+            payload |= extra or {}
+        else:
             rest = {name: getattr(event, name) for name in kept} | added | dict(extra or {})
+            payload |= {name: value for name, value in (extra or {}).items() if name in self._alone}
             payload[REST] = msgspec.json.encode(rest).decode()
         words = self.found_by(event) if words is None else words
-        return Point(key or self.key(event), vector, payload, words)
+        return Point(key or self.key(event), vector, payload, words, embedded=self.text is not None)
 
     def found_by(self, event: Struct, own: Sequence[int] | None = None) -> SparseVector | None:
         """Terms of an event, by the language that it is in, and of its day; None where it is not found by words.
@@ -241,9 +243,14 @@ class Collection(Generic[_Event]):
         return msgspec.convert(given, self.event)
 
     @cache  # noqa: B019 - collections are constants
-    def _alone(self, name: str) -> bool:
-        """Whether a field stands alone in the payload."""
-        return self.asked_by is None or name in _NAMES.union(self.asked_by, self.erased_by)
+    def _parted(self, kind: type[Struct]) -> tuple[list[str], list[str]]:
+        """Fields of an event that are kept, and those of them that stand alone."""
+        kept = [name for name in kind.__struct_fields__ if name not in self.without]
+        return kept, kept if self.asked_by is None else [name for name in kept if name in self._alone]
+
+    @cached_property
+    def _alone(self) -> frozenset[str]:
+        return _NAMES.union(self.asked_by or (), self.erased_by)
 
     @property
     def by_session(self) -> bool:

@@ -248,7 +248,7 @@ async def _points(
     """The points with their payloads, and vectors, words and sessions' keys made as the index role makes them."""
     if collection.text is None:
         blank = np.zeros(embedder.dim, dtype=np.float32)
-        return [Point(point.key, blank, point.payload) for point in stored]
+        return [Point(point.key, blank, point.payload, embedded=False) for point in stored]
     events = [collection.event_of(point.payload) for point in stored]
     if collection is EPISODES:
         turns = generation_name(TURNS.name, generation)

@@ -102,33 +102,33 @@ def require_collection_name(collection: str) -> None:
         raise ConfigurationError(f"vector collection {collection!r}: use 1-64 letters, digits, _ or -")
 
 
-def require_vector(collection: str, vector: NDArray[np.float32], dim: int) -> None:
-    """Refuse a vector that cannot be compared in this collection.
+def require_vectors(collection: str, vectors: Sequence[NDArray[np.float32]], dim: int) -> None:
+    """Refuse vectors, at least one, that cannot be compared in this collection.
 
     Raises:
         ConfigurationError: Another dimension, or a number that is not finite.
     """
-    if vector.shape != (dim,):
-        raise ConfigurationError(
-            f"vector collection {collection} takes {dim} dimensions, got shape {vector.shape}: "
-            f"is this the embedder it was built with?"
-        )
-    if not np.isfinite(vector).all():
+    for vector in vectors:
+        if vector.shape != (dim,):
+            raise ConfigurationError(
+                f"vector collection {collection} takes {dim} dimensions, got shape {vector.shape}: "
+                f"is this the embedder it was built with?"
+            )
+    if not np.isfinite(np.concatenate(vectors)).all():
         raise ConfigurationError(f"vector collection {collection}: a vector has numbers that are not finite")
 
 
 def checked(collection: str, points: Sequence[Point], info: CollectionInfo) -> list[Point]:
-    """The points to write: the last of each key, every vector fit for the collection.
+    """The points to write, at least one: the last of each key, every vector fit for the collection.
 
     Raises:
         ConfigurationError: A vector does not fit; nothing was written.
     """
-    last = {point.key: point for point in points}
-    for point in last.values():
-        require_vector(collection, point.vector, info.dim)
-        if point.lexical is not None:
-            info.require_lexical(collection)
-    return list(last.values())
+    last = [*{point.key: point for point in points}.values()]
+    require_vectors(collection, [point.vector for point in last], info.dim)
+    if any(point.lexical is not None for point in last):
+        info.require_lexical(collection)
+    return last
 
 
 # --- requests: the server's client and the embedded engine have classes of their own, alike but for their names
@@ -197,5 +197,7 @@ class Terms(NamedTuple):
 
     def vectors(self, point: Point) -> Any:
         """All vectors of a point."""
+        if not point.embedded:
+            return {}
         dense = self.vector(point.vector)
         return dense if point.lexical is None else {"": dense, LEXICAL: self.vector(point.lexical)}

@@ -33,7 +33,7 @@ class QdrantStore(VectorStore, ABC):
         if isinstance(query, SparseVector):
             info.require_lexical(collection)
         else:
-            rules.require_vector(collection, query, info.dim)
+            rules.require_vectors(collection, [query], info.dim)
         return await self._ranked(collection, query, where, top_k, fields) if len(query) else []
 
     async def read(self, collection: str, keys: Sequence[str], *, where: Where) -> dict[str, Payload]:

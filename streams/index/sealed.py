@@ -8,6 +8,8 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from itertools import chain
 
+from msgspec.structs import replace
+
 from models.entities import TOPIC_OF
 from streams.encryption.keyring import NOBODY, Sealer, key_of_id
 from streams.encryption.records import steps_of
@@ -76,7 +78,7 @@ class SealedStore(WrappedStore):
             name: key.seal_text(value, salt) if name in _content() and isinstance(value, str) else value
             for name, value in payload.items()
         }
-        return Point(point.key, point.vector, {**sealed, SEALED: key.id.hex()}, point.lexical)
+        return replace(point, payload={**sealed, SEALED: key.id.hex()})
 
 
 class SealedLocalStore(SealedStore):

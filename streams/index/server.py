@@ -166,7 +166,7 @@ class ServerStore(QdrantStore):
         payloads = [rules.renamed(each.payload or {}, keys) for each in read]
         batch = [
             models.PointStruct(
-                id=rules.point_id(str(payload[rules.KEY_FIELD])), vector=each.vector or [], payload=payload
+                id=rules.point_id(str(payload[rules.KEY_FIELD])), vector=each.vector or {}, payload=payload
             )
             for each, payload in zip(read, payloads, strict=True)
         ]
