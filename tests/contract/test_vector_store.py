@@ -187,6 +187,20 @@ async def test_a_batch_larger_than_a_request_arrives_whole(store: VectorStore) -
     assert list(range(700)) == await turns_of(store, session_id="a")
 
 
+async def test_what_is_not_embedded_is_found_by_its_payload_alone(store: VectorStore) -> None:
+    """Also when it has another key, its collection is written anew, and a field comes that no point had."""
+    await store.upsert(TURNS, [replace(point("a", 1), embedded=False), point("a", 2, 1)])
+    before = await store.latest(TURNS, where={"session_id": "a"}, by="revision", limit=5)
+    await store.upsert(TURNS, [replace(point("a", 3, revision=7), embedded=False)])
+    await store.rename(TURNS, {"a_1": "b_1"})
+    await store.forget(TURNS)
+    hits = await store.search(TURNS, unit(1), where={"session_id": "a"}, top_k=5)
+    latest = await store.latest(TURNS, where={"session_id": "a"}, by="revision", limit=5)
+
+    assert (before, [hit.key for hit in hits], [each["turn"] for each in latest]) == ([], ["a_2"], [3])
+    assert {"b_1", "a_3"} == set(await store.read(TURNS, ["a_1", "b_1", "a_3"], where={"session_id": "a"}))
+
+
 async def test_points_get_new_keys(store: VectorStore) -> None:
     """With their vectors, words and payloads; what is not there is passed, and doing it again changes nothing."""
     words = document_vector("boats on the lake")

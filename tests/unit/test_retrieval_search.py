@@ -109,6 +109,24 @@ def test_words_are_cut_once_and_are_the_same(content: str) -> None:
     assert json.decode(str(point.payload["rest"]))["traits"] == packed_traits(content, language=language_of(content))
 
 
+async def test_what_an_earlier_release_indexed_is_found_as_it_was(memory: Searched) -> None:
+    """Its turns have no one text: their fields stand alone, without traits or with them, beside turns of today."""
+    turns = [turn(n, f"{text} Was it number {n}?") for n, text in enumerate(SUBJECTS * 2)]
+    await memory.index(*turns)
+    expected = await memory.search.turns("Which car needs tyres?", ANN, 5)
+    rows = memory.embedder.embed([each.content for each in turns])
+    for point in [turn_point(each, None, row) for each, row in zip(turns, rows, strict=True)][::2]:
+        alone = json.decode(str(point.payload.pop("rest")))
+        if point.payload["turn"] == 0:
+            del alone["traits"]
+        await memory.store.upsert(TURNS.name, [replace(point, payload={**point.payload, **alone})])
+
+    found = await memory.search.turns("Which car needs tyres?", ANN, 5)
+
+    assert [each.turn for each in found] == [each.turn for each in expected]
+    assert [dict(each.signals) for each in found] == [pytest.approx(dict(each.signals)) for each in expected]
+
+
 async def test_dates_find_what_was_said_then(memory: Searched) -> None:
     """The content names no date; the turn's time does."""
     await memory.index(*(turn(0, "We went for a long walk.", session=f"s{n}", day=40 * n) for n in range(4)))
