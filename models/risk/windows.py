@@ -97,7 +97,9 @@ class Windows:
             risk: Its risk, or None for a turn that is not scored.
             alerts: Alerts raised by it.
         """
-        pane, late = self._place(timestamp, watermark)
+        pane, closed = (timestamp - _EPOCH) // self.shape.slide, self._closed_end(watermark)
+        late = pane + self.span <= closed
+        pane = closed if late else pane
         panes = self.state.panes
         counts = panes.get(pane)
         began = counts is None
@@ -182,11 +184,6 @@ class Windows:
         if self._passed[0] is not watermark:  # dividing times costs more than all the rest: once per watermark
             self._passed = watermark, (watermark - self.shape.grace - _EPOCH) // self.shape.slide
         return max(self._passed[1], self._end)
-
-    def _place(self, timestamp: datetime, watermark: datetime) -> tuple[int, bool]:
-        pane = (timestamp - _EPOCH) // self.shape.slide
-        closed = self._closed_end(watermark)
-        return (pane, False) if pane + self.span > closed else (closed, True)
 
     def _window(self, end: int) -> ClosedWindow:
         counts = WindowCounts()

@@ -35,8 +35,9 @@ class Parts:
 
     def put(self, name: str, value: bytes) -> None:
         """Write a part; the same bytes again are no change."""
-        if self.get(name) != value:
-            self._changed[name] = value
+        changed = self._changed
+        if (changed[name] if name in changed else self._loaded.get(name)) != value:
+            changed[name] = value
             self.written_bytes += len(name) + len(value)
             self.written_parts += 1
 
