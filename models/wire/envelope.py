@@ -19,6 +19,7 @@ _LAST_COUNTS = {event for event, each in REGISTRY.emits.items() if each.last_cou
 """Events of which readers take the last of each key."""
 _TURNS = {Turn: "turn", UnnumberedTurn: "unnumbered_turn"}
 Headers = list[tuple[str, bytes]]
+_encode = msgspec.json.Encoder().encode
 
 CONTENT_TYPE = "application/json"
 SCHEMA_HEADER = "schema"
@@ -79,9 +80,6 @@ def unread(events: Iterable[OutputEvent]) -> set[str]:
 @lru_cache(maxsize=1_024)
 def _rfc3339(time: datetime) -> bytes:
     return _encode(time.astimezone(UTC))[1:-1]
-
-
-_encode = msgspec.json.Encoder().encode
 
 
 @cache
