@@ -110,13 +110,8 @@ def asked_terms(text: str, language: str = ENGLISH) -> list[tuple[int, ...]]:
     return [tuple(dict.fromkeys(forms)) for forms in chain.from_iterable(pairs)]
 
 
-def document_vector(text: str, language: str = ENGLISH) -> SparseVector:
-    """What is stored of a text in a language: BM25's weight of each term, without the idf."""
-    return weights_of(terms(text, language))
-
-
 def weights_of(terms: Iterable[int]) -> SparseVector:
-    """Likewise, of its terms with repetitions."""
+    """What is stored of a text, of its terms with repetitions: BM25's weight of each, without the idf."""
     counts = Counter(terms)
     length = K1 * (1 - B + B * counts.total() / AVERAGE_TERMS)
     return _sparse([(term, tf * (K1 + 1) / (tf + length)) for term, tf in counts.items()])

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from models.errors import ConfigurationError
-from models.retrieval.lexical import document_vector, query_vector
+from models.retrieval.lexical import query_vector, terms, weights_of
 from streams.ports import Condition, Either, Point, VectorStore
 
 DIM = 8
@@ -203,7 +203,7 @@ async def test_what_is_not_embedded_is_found_by_its_payload_alone(store: VectorS
 
 async def test_points_get_new_keys(store: VectorStore) -> None:
     """With their vectors, words and payloads; what is not there is passed, and doing it again changes nothing."""
-    words = document_vector("boats on the lake")
+    words = weights_of(terms("boats on the lake"))
     await store.upsert(TURNS, [point("a", 1, 0.6, 0.8, content="hello"), replace(point("a", 2, 1), lexical=words)])
     names = {"a_1": "app/a_1", "a_2": "app/a_2", "nobody_1": "app/nobody_1"}
     await store.rename("nowhere", names)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from models.errors import StoreUnavailable
-from models.retrieval.lexical import document_vector, query_vector
+from models.retrieval.lexical import query_vector, terms, weights_of
 from streams.index import edge, edge_shard
 from streams.index.edge import EdgeStore
 from streams.ports import PayloadValue, Point, VectorStore
@@ -24,7 +24,7 @@ def point(session: str, turn: int, content: str = "a letter about boats") -> Poi
     """A turn's point with words; its vector is drawn by its number."""
     vector = np.random.default_rng(turn).normal(size=DIM).astype(np.float32)
     payload: dict[str, PayloadValue] = {"session_id": session, "turn": turn, "content": content}
-    return Point(f"{session}_{turn}", vector / np.linalg.norm(vector), payload, document_vector(content))
+    return Point(f"{session}_{turn}", vector / np.linalg.norm(vector), payload, weights_of(terms(content)))
 
 
 async def fill(store: VectorStore) -> None:
@@ -51,7 +51,7 @@ async def everything(store: VectorStore) -> list[object]:
 
 def of_the_deleted() -> list[bytes]:
     """Bytes that only what is to be forgotten has: its text, its vector and the number of its word."""
-    (word,) = document_vector(CANARY).indices
+    (word,) = weights_of(terms(CANARY)).indices
     return [CANARY.encode(), point("", 77).vector.astype("<f4").tobytes(), int(word).to_bytes(4, "little")]
 
 

@@ -10,7 +10,7 @@ import pytest
 from qdrant_client import AsyncQdrantClient, models
 
 from models.errors import ConfigurationError
-from models.retrieval.lexical import AVERAGE_TERMS, K1, B, document_vector, query_vector
+from models.retrieval.lexical import AVERAGE_TERMS, K1, B, query_vector, terms, weights_of
 from streams.index.edge import EdgeStore
 from streams.index.server import ServerStore
 from streams.ports import Condition, Point, SearchHit, VectorStore
@@ -41,7 +41,7 @@ async def old_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
 def said(text: str, number: int = 0, *, user: str = "u", app: str = "a") -> Point:
     """A point with words; all vectors are alike."""
     payload: dict[str, str | float | bool | None] = {"user_id": user, "app_id": app, "turn": number, "content": text}
-    return Point(f"{user}_{number}", np.ones(DIM, dtype=np.float32), payload, document_vector(text))
+    return Point(f"{user}_{number}", np.ones(DIM, dtype=np.float32), payload, weights_of(terms(text)))
 
 
 async def found(store: VectorStore, query: str, **where: Condition) -> list[SearchHit]:

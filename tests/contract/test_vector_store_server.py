@@ -12,7 +12,7 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from models.errors import ConfigurationError, StoreUnavailable
-from models.retrieval.lexical import document_vector, query_vector
+from models.retrieval.lexical import query_vector, terms, weights_of
 from streams.index.server import ServerStore
 from streams.ports import Point
 from tests.support.qdrant_wire import WireCheckedStore
@@ -143,7 +143,7 @@ async def test_a_collection_of_somebody_else_is_not_touched(memory_client: Async
 async def test_every_request_of_ours_is_valid_for_rest_and_grpc() -> None:
     """Prepared by the client's own code up to the connection; the suite of the port goes the same way."""
     store = WireCheckedStore(embedder="test")
-    words = document_vector("boats on the lake")
+    words = weights_of(terms("boats on the lake"))
     await store.upsert("turns", [replace(POINT, lexical=words)])
     await store.search("turns", POINT.vector, where={"session_id": ("a", "b"), "user_id": None}, top_k=1)
     await store.search("turns", query_vector("boats"), where={"session_id": "a"}, top_k=1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from models.retrieval.lexical import document_vector, query_vector
+from models.retrieval.lexical import query_vector, terms, weights_of
 from streams.api.assembly import ScopedStore
 from streams.index.server import ServerStore
 from streams.ports import Point, VectorStore
@@ -18,7 +18,7 @@ IN = "things"
 async def store() -> VectorStore:
     """One point of each of three apps, all alike."""
     made = ServerStore(AsyncQdrantClient(":memory:"), embedder="none")
-    words = document_vector("pelicans")
+    words = weights_of(terms("pelicans"))
     await made.upsert(
         IN, [Point(app, NEAR, {"app_id": app, "user_id": "u", "turn": 1}, words) for app in ("a", "b", "c")]
     )

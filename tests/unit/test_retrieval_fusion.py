@@ -11,7 +11,7 @@ from models.events import SessionName
 from models.policy.retrieval import RetrievalPolicy
 from models.retrieval import fusion
 from models.retrieval.fusion import Place, fuse, ranked
-from models.retrieval.lexical import AVERAGE_TERMS, K1, asked_terms, date_words, document_vector, query_vector, terms
+from models.retrieval.lexical import AVERAGE_TERMS, K1, asked_terms, date_words, query_vector, terms, weights_of
 from models.retrieval.lexical import B as LENGTH_SHARE
 from models.retrieval.ranker import CandidateTurn, formula
 from models.retrieval.traits import packed_traits, speaker_of, unpacked
@@ -138,7 +138,7 @@ def test_forms_of_one_word_are_one_term(one: str, other: str) -> None:
 @pytest.mark.parametrize("text", ["", "   ", "?!…", "what is it that the", "\u200b\u200b", "_"])
 def test_texts_without_content_have_no_terms(text: str) -> None:
     """Stop words and signs are no terms, so they find nothing."""
-    assert (len(document_vector(text)), len(query_vector(text))) == (0, 0)
+    assert (len(weights_of(terms(text))), len(query_vector(text))) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_terms_are_the_same_for_ever() -> None:
 
 def test_document_weights_follow_the_formula() -> None:
     """Term frequency saturates, length counts, and indices are ascending."""
-    vector = document_vector("boat boat race")
+    vector = weights_of(terms("boat boat race"))
     by_term = dict(zip(vector.indices.tolist(), vector.values.tolist(), strict=True))
     length = K1 * (1 - LENGTH_SHARE + LENGTH_SHARE * 3 / AVERAGE_TERMS)
     boat, race = (terms(word)[0] for word in ("boat", "race"))
