@@ -57,11 +57,10 @@ def plain(sql: str, polars: Any) -> ColumnType:
 def _times(values: Sequence[Any]) -> pl.Series:
     # polars takes 1 µs for an aware datetime, this takes 0.2.
     since = [None if value is None else (value - EPOCH) // MICROSECOND for value in values]
-    column: Any = pl.Series("", since, dtype=pl.Int64)
-    if column.count() and not _DATES_US[0] <= column.min() <= column.max() <= _DATES_US[1]:
+    column = pl.Series("", since, dtype=pl.Int64)
+    if ((column < _DATES_US[0]) | (column > _DATES_US[1])).any():
         raise OverflowError("a time that has no year in UTC")
-    times: pl.Series = column.cast(TIME)
-    return times
+    return column.cast(TIME)
 
 
 def _json(values: Sequence[Any]) -> pl.Series:
