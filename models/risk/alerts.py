@@ -263,8 +263,6 @@ def refusal(
         return TriageRefusal("duplicate_of", f"the app has no alert {of}")
     if of == alert.alert_id:
         return TriageRefusal("duplicate_of", f"alert {of} cannot repeat itself")
-    return (
-        TriageRefusal("duplicate_of", f"alert {of} repeats {other.duplicate_of}: name that")
-        if other.duplicate_of
-        else None
-    )
+    if other.duplicate_of:
+        return TriageRefusal("duplicate_of", f"alert {of} repeats {other.duplicate_of}: name that")
+    return None
