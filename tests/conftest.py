@@ -79,10 +79,10 @@ _BROKER_WITHIN_S = 90.0
 _SHARING = "tests/system/stack/"
 _SHORT = "tests/unit/"
 _BEGINS = (
+    ("tests/system/test_",),
     ("tests/upgrades/", "tests/system/", "tests/browser/"),
     ("tests/integration/",),
     ("tests/contract/", "tests/property/", "tests/golden/"),
-    (_SHORT,),
     (_SHORT,),
 )
 
@@ -132,9 +132,9 @@ def pytest_collection_finish() -> None:
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]
     """A file's tests go to one process, and so do those of the files that share a running system.
 
-    Processes begin apart: one waits for roles, one for brokers, one for other servers, two calculate, so that there is
-    always something to do while they wait. Files of unit tests are short: they are shared by all that are done with
-    theirs, so that all end at about the same time.
+    Processes begin apart: two wait for roles, one for brokers, one for other servers, one calculates, so that there is
+    always something to do while they wait, and none has more to wait for than the run lasts. Files of unit tests are
+    short: they are shared by all that are done with theirs, so that all end at about the same time.
     """
 
     def _assign_work_unit(self, node: Any) -> None:

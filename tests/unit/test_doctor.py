@@ -85,12 +85,12 @@ def test_a_check_that_works_is_waited_for_beyond_its_time() -> None:
     """A slow machine needs longer for the same work; time in which nothing is done is what counts."""
 
     def works(_settings: Settings) -> Verdict:
-        until_s = process_time() + 0.7
+        until_s = process_time() + 1.7
         while process_time() < until_s:
             pass
         return Verdict(Status.OK, "slow, but done")
 
-    found = verdicts({"embedder": Check(works)}, load_settings(), within_s=0.5)
+    found = verdicts({"embedder": Check(works)}, load_settings(), within_s=1.5)
 
     assert found["embedder"] == Verdict(Status.OK, "slow, but done")
 
