@@ -97,11 +97,14 @@ class _Collections:
                 await store.ensure(name, asked["vectors"]["size"])
                 return True
             case "PUT /points":
-                await store.upsert(name, [_point(each) for each in asked["points"]])
+                info = read_info(self._folder / name)
+                await store.upsert(name, [_point(each, info.dim if info else 0) for each in asked["points"]])
+                await store.flush()  # a server keeps what it has acknowledged, and is killed here
             case "POST /points/count":
                 return {"count": await store.count(name, where=within.where)}
             case "POST /points/delete":
                 await store.delete(name, where=within.where, below=within.below)
+                await store.flush()
             case "POST /points/scroll":
                 return await self._scroll(name, asked)
         return _COMPLETED  # indexes are made with the collection
@@ -151,16 +154,17 @@ def _description(info: CollectionInfo) -> _Json:
     }
 
 
-def _point(asked: Mapping[str, Any]) -> Point:
+def _point(asked: Mapping[str, Any], dim: int) -> Point:
     payload, vectors = asked["payload"], asked["vector"]
-    dense, lexical = (vectors[""], vectors[LEXICAL]) if isinstance(vectors, dict) else (vectors, None)
+    dense, lexical = (vectors.get(""), vectors.get(LEXICAL)) if isinstance(vectors, dict) else (vectors, None)
     return Point(
         payload[KEY_FIELD],
-        np.array(dense, dtype=np.float32),
+        np.zeros(dim, dtype=np.float32) if dense is None else np.array(dense, dtype=np.float32),
         given_payload(payload),
         None
         if lexical is None
         else SparseVector(np.array(lexical["indices"], np.uint32), np.array(lexical["values"], np.float32)),
+        embedded=dense is not None,
     )
 
 
