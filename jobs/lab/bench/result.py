@@ -178,7 +178,8 @@ def write_page(folder: Path) -> tuple[list[HeldFigure], list[str]]:
     values = {"held": held_table(figures), "results": results, "found": found, "machines": _machines(found)}
     template = Path(__file__).with_name("page.md.j2").read_text(encoding="utf-8")
     (folder / PAGE).write_text(filled_in(template, {**values, "commands": COMMANDS}) + "\n", encoding="utf-8")
-    return figures, [name for name, each in found.items() if each.get("code") != code_digest()]
+    now = code_digest()
+    return figures, [name for name, each in found.items() if each.get("code") != now]
 
 
 def _load(path: Path) -> Measured:
