@@ -9,10 +9,10 @@ from models.errors import ConfigurationError
 from models.events import AlertChanged
 from models.policy.digest import policy_digest
 from models.risk.scorer import RuleScorer
-from streams.inference.trained_scorer import kept_scorer, model_at, trained_scorer
+from streams.inference.trained_scorer import kept_scorer
 from streams.oracle.replay import USERS, FoldRules, SessionReplay, UsersReplay
 from streams.ports import Embedder, TurnScorer
-from streams.settings import ScorerSettings, Settings
+from streams.settings import Settings
 from streams.state import policy_versions as versions
 from streams.state.policy_versions import Stretch, Version
 from streams.wiring import policy_of, scorer_of
@@ -52,7 +52,8 @@ def rules_of(
         changes: Of one alert, in the order of their causes; at least one.
         embedder: Of the process.
         policy_file: Fold by this one instead.
-        scorer: `rules` or a scorer's file: with a policy file, and where the history does not name one.
+        scorer: `rules` or a scorer's file, beside the configured second reader: with a policy file, and where the
+            history does not name one.
 
     Raises:
         ConfigurationError: A version is not kept here, or was not named, or the embedder is another one.
@@ -60,8 +61,7 @@ def rules_of(
     if policy_file is not None:
         named = settings.model_copy(update={"policy_file": policy_file})
         if scorer is not None:
-            chosen = ScorerSettings(kind="rules") if scorer == RuleScorer.name else ScorerSettings(file=Path(scorer))
-            named = named.model_copy(update={"scorer": chosen})
+            named = named.model_copy(update={"scorer": settings.scorer.named(scorer)})
         return FoldOrigin("file", [configured_rules(named, embedder)], 0)
     if not all(change.policy_digest for change in changes):
         raise ConfigurationError(
@@ -131,10 +131,9 @@ def _rules(settings: Settings, stretch: Stretch, embedder: Embedder, scorer: str
     policy = versions.kept_policy(settings, stretch.version.policy)
     if stretch.version.scorer:
         return FoldRules(stretch.first_offset, policy, scorer_named(settings, stretch.version.scorer, embedder))
-    if scorer == RuleScorer.name:
-        return FoldRules(stretch.first_offset, policy, RuleScorer())
     if scorer is not None:
-        return FoldRules(stretch.first_offset, policy, trained_scorer(model_at(Path(scorer)), embedder))
+        named = settings.model_copy(update={"scorer": settings.scorer.named(scorer)})
+        return FoldRules(stretch.first_offset, policy, scorer_of(named, embedder))
     model = policy.escalation.model if policy.escalation.enabled else None
     if model is None:
         raise ConfigurationError(

@@ -9,7 +9,7 @@ import os
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 from pydantic_settings import (
@@ -207,6 +207,12 @@ class ScorerSettings(BaseModel):
         description="Second reader of user turns, beside a trained scorer: `e5` (extra `e5`) raises the risk of "
         "sessions whose turns show harmful intent, and costs about 4 ms of CPU a user turn in role `sessions`.",
     )
+
+    def named(self, scorer: str) -> Self:
+        """Another scorer with the same second reader: `rules`, `shipped`, or a file of `turntide lab train scorer`."""
+        if scorer == "rules":
+            return self.model_copy(update={"kind": "rules"})
+        return self.model_copy(update={"kind": "trained", "file": None if scorer == "shipped" else Path(scorer)})
 
 
 class StatementSettings(BaseModel):

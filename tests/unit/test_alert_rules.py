@@ -1,6 +1,7 @@
 """Which rules an alert is made again by: what the history says, what the alert says, and what must be named."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -10,8 +11,8 @@ from models.errors import ConfigurationError
 from models.policy import Policy
 from models.policy.digest import policy_digest
 from models.wire.codec import encode
-from streams.inference.trained_scorer import SHIPPED, model_at
-from streams.settings import Settings
+from streams.inference.trained_scorer import SHIPPED, SHIPPED_READER, model_at
+from streams.settings import ScorerSettings, Settings
 from streams.state import policy_versions as versions
 from streams.state.policy_versions import Version
 from tests.support.alert_log import EARLIER, LEARNT, LOG, POLICY, again, alerts_of, kept
@@ -89,6 +90,24 @@ def test_a_scorer_is_named_by_its_file_too(settings: Settings, tmp_path: Path) -
     assert [0, 0, 0] == [each.first_offset for each in rules]
     assert [model.name, model.name, "rules"] == [each.scorer.name for each in rules]
     assert [None, model.combination, None] == [each.policy.escalation.model for each in rules]
+
+
+def test_a_named_scorer_has_the_configured_second_reader(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy with that scorer brings its weight too."""
+    reader = SimpleNamespace(data=SHIPPED_READER.read_bytes())
+    monkeypatch.setattr("streams.inference.trained_scorer._loaded_reader", lambda: reader)
+    read = settings.model_copy(update={"scorer": ScorerSettings(reader="e5")})
+    (file := tmp_path / "p.toml").write_text('version = "p"\n')
+    alone, beside = (
+        rules_of(read, alerts_of(LOG, (0, POLICY)), NoEmbedder(), policy_file, str(SHIPPED)).rules[0]
+        for policy_file in (None, file)
+    )
+
+    assert (alone.scorer.reader, beside.scorer.reader) == (reader, reader)
+    assert beside.policy.judging_model is not None
+    assert beside.policy.judging_model.name == beside.scorer.name != model_at(None).name
 
 
 def test_a_kept_scorer_of_another_name_is_refused(settings: Settings) -> None:

@@ -14,7 +14,7 @@ from streams.inference.trained_scorer import TrainedScorer
 from streams.ports import Embedder, TurnScorer
 from streams.settings import Settings
 
-RULES, SHIPPED, LEFT_OUT = "rules", "shipped", "left-out"
+SHIPPED, LEFT_OUT = "shipped", "left-out"
 MOST_CONTENDERS = 2
 _Named = TypeVar("_Named", Path, str)
 
@@ -90,9 +90,7 @@ def _contender(settings: Settings, file: Path | None, named: str | None, embedde
 
     changed: dict[str, object] = {} if file is None else {"policy_file": file}
     if named is not None:
-        path = None if named in {RULES, SHIPPED, LEFT_OUT} else Path(named)
-        kind = "rules" if named == RULES else "trained"
-        changed["scorer"] = settings.scorer.model_copy(update={"kind": kind, "file": path})
+        changed["scorer"] = settings.scorer.named(SHIPPED if named == LEFT_OUT else named)
     settings = settings.model_copy(update=changed)
     policy, scorer = policy_of(settings), scorer_of(settings, embedder)
     if named is not None:
