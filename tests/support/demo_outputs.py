@@ -35,7 +35,6 @@ from streams.inference.intake import Intake
 from streams.inference.trained_scorer import TrainedScorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.kafka.records import record_of_input
-from streams.state.memory import MemoryTable
 from tests.support.entity_driver import Entities
 from tests.support.loaded import loaded_embedder
 from tests.support.user_partition import commands, keep
@@ -116,8 +115,8 @@ class _Sessions:
 
     def __init__(self) -> None:
         self._intake = Intake(DEMO_POLICY, loaded_embedder(), TrainedScorer(_MODEL, loaded_embedder()))
-        self._table = MemoryTable()
-        self._fold = PartitionFold(self._table.entities, DEMO_POLICY)
+        self._entities: Entities = {}
+        self._fold = PartitionFold(self._entities, DEMO_POLICY)
 
     def fold(self, event: InputEvent, offset: int) -> list[OutputEvent]:
         """Fold one event and keep the state."""
@@ -125,12 +124,7 @@ class _Sessions:
             [record_of_input(event, "demo.turns.v1", offset=offset, at_ms=int(MADE_AT.timestamp() * 1000))]
         )
         assert decoded.dead == []
-        outputs: list[OutputEvent] = []
-        for folded in self._fold.fold(decoded.arrivals):
-            outputs += folded.outputs
-            for entity, parts in folded.changed.items():
-                self._table.put(entity, parts)
-        return outputs
+        return keep(self._entities, self._fold, decoded.arrivals)
 
 
 class _Users:

@@ -68,9 +68,10 @@ from streams.archive.buffer import LandingBuffer, Move
 from streams.archive.catalog import LakePaths, reading
 from streams.archive.writer import LakeWriter
 from streams.inference.wordllama import WordLlamaEmbedder
-from tests.support.entity_driver import keep_parts
+from tests.support.entity_driver import Entities
 from tests.support.lake_records import PREFIX, Record, paths, take
 from tests.support.mined_plan import BEGIN, DAYS, FIRST, PLAN, SESSIONS_A_DAY, USERS, Planted, inputs
+from tests.support.user_partition import keep
 
 WEEK = Period(FIRST + timedelta(days=7), FIRST + timedelta(days=13))
 """The second of two; the first is the one before."""
@@ -152,7 +153,7 @@ class _Fold:
     def __init__(self) -> None:
         policy = Policy()
         self._embedder, self._scorer = WordLlamaEmbedder(), RuleScorer()
-        self._entities: dict[str, dict[str, bytes]] = {}
+        self._entities: Entities = {}
         self._fold = PartitionFold(self._entities, policy)
 
     def __call__(self, events: Sequence[Turn | SessionEnded], log: _Log) -> list[OutputEvent]:
@@ -164,11 +165,7 @@ class _Fold:
                 arrivals.append(DecodedArrival(event, position, event.timestamp, float(risk), vector))
             else:
                 arrivals.append(DecodedArrival(event, position, event.timestamp))
-        outputs: list[OutputEvent] = []
-        for folded in self._fold.fold(arrivals):
-            for entity, parts in folded.changed.items():
-                keep_parts(self._entities.setdefault(entity, {}), parts)
-            outputs += folded.outputs
+        outputs = keep(self._entities, self._fold, arrivals)
         log.put(outputs)
         return outputs
 

@@ -18,8 +18,9 @@ from streams.inference.intake import Intake
 from streams.inference.trained_scorer import TrainedScorer, model_at
 from streams.settings import load_settings
 from streams.wiring import policy_of, scorer_of
-from tests.support.entity_driver import Entities, keep_entities
+from tests.support.entity_driver import Entities
 from tests.support.loaded import loaded_embedder
+from tests.support.user_partition import keep
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 SESSION = "s"
@@ -82,9 +83,7 @@ class Watched:
             self._offset += 1
         arrivals, dead = self._intake.take(records)
         self.dead += dead
-        for folded in self._fold.fold(arrivals):
-            self.outputs += folded.outputs
-            keep_entities(self.entities, folded.changed)
+        self.outputs += keep(self.entities, self._fold, arrivals)
         return self
 
     @staticmethod

@@ -26,12 +26,13 @@ from streams.index.session_memory import SessionVectorMemory
 from streams.kafka.producer import Record
 from streams.settings.http import TokenRole
 from tests.support.command_line import InProcess, printed, reached, refused
-from tests.support.entity_driver import Entities, keep_entities
+from tests.support.entity_driver import Entities
 from tests.support.lake_records import alert
 from tests.support.live_made import alert as live_alert
 from tests.support.live_served import LiveServed, live_token
 from tests.support.loaded import loaded_embedder
 from tests.support.session_driver import NOON, Session, said
+from tests.support.user_partition import keep
 
 
 def triaged(alert_id: str, minute: float = 1, **news: Any) -> AlertTriaged:
@@ -81,22 +82,16 @@ def test_each_news_has_a_cause_and_says_by_whom() -> None:
 
 
 def test_a_resolved_alert_takes_no_triage() -> None:
-    """Of a session that is over nothing changes, and nothing is emitted: its note stands in the log alone."""
+    """Of a session that is over nothing is emitted: a note stands in the log alone. Nor does it put off an end."""
     session, alert_id = alarmed()
+    due = session.deadline
+    session.put(triaged(alert_id, 5, assignee="bob"))
+    assert due == session.deadline
     session.end(minute=5)
     before = len(session.outputs)
     session.put(triaged(alert_id, 6, assignee="bob", note="late"))
 
     assert before == len(session.outputs)
-
-
-def test_triage_puts_off_no_end() -> None:
-    """Whoever looks at an alert is no sign that the conversation goes on."""
-    session, alert_id = alarmed()
-    due = session.deadline
-    session.put(triaged(alert_id, 20, assignee="bob"))
-
-    assert due == session.deadline
 
 
 @pytest.mark.parametrize("news", [{"snoozed_until": NOON + timedelta(hours=9)}, {"duplicate_of": "other"}])
@@ -157,9 +152,7 @@ class TriagedPartition:
         fold = PartitionFold(self.entities, Policy())
         arrival = DecodedArrival(event, Position("turns.v1", 0, self.offset), event.timestamp, 0.95)
         self.offset += 1
-        for folded in fold.fold([arrival]):
-            self.alerts += [each for each in folded.outputs if isinstance(each, AlertChanged)]
-            keep_entities(self.entities, folded.changed)
+        self.alerts += [each for each in keep(self.entities, fold, [arrival]) if isinstance(each, AlertChanged)]
 
     def tick(self, minute: float) -> None:
         """Let the clock of the broker say so many minutes after noon."""
@@ -195,17 +188,11 @@ def test_a_snooze_ends_by_the_clock_of_events_also_after_a_restart() -> None:
     assert len(partition.alerts) == len({each.id for each in partition.alerts})
 
 
-def test_an_alert_of_another_app_cannot_be_triaged() -> None:
-    """Its session has the same id; the alert is not of this one."""
+def test_an_alert_whose_session_ends_meanwhile_is_not_woken() -> None:
+    """One tick passes both: it is told once, as resolved. Triage of another app's alert changes nothing of it."""
     partition = two_tenants()
     partition.take(triaged(partition.of("b")[0].alert_id, assignee="eve"))
-
     assert ["raised", "raised"] == [each.cause for each in partition.alerts]
-
-
-def test_an_alert_whose_session_ends_meanwhile_is_not_woken() -> None:
-    """One tick passes both: it is told once, as resolved."""
-    partition = two_tenants()
     partition.take(triaged(partition.of("a")[0].alert_id, snoozed_until=NOON + timedelta(minutes=10)))
     partition.tick(24 * 60)
 

@@ -63,12 +63,14 @@ def test_renotified_in_event_time() -> None:
 
 
 def test_acknowledged_alert_is_quiet_until_it_worsens() -> None:
-    """Somebody looks at it: no repeats, but a rise to critical fires again."""
+    """Somebody looks at it: no repeats; a rise is told and pages nobody anew, but one to critical fires again."""
     alert, cause = acknowledge(raised(), "new", 0.5)
     quiet = step(alert, Mode.ELEVATED, minutes=300)[1]
+    told, risen = step(alert, Mode.ELEVATED, minutes=1, score=0.69)
     worse, louder = step(alert, Mode.CRITICAL, minutes=301)
 
     assert ("acknowledged", None, "worsened") == (cause, quiet, louder)
+    assert ("worsened", AlertStatus.ACKNOWLEDGED) == (risen, told and told.status)
     assert worse is not None
     assert (AlertStatus.FIRING, Severity.CRITICAL) == (worse.status, worse.severity)
 
@@ -85,14 +87,6 @@ def test_a_rise_by_a_step_is_told_at_once(score: float, worst: float, expected: 
     assert (expected, None) == (cause, again)
     assert first is not None
     assert 1 + (expected is not None) == first.notifications
-
-
-def test_a_rise_while_somebody_looks_leaves_the_alert_acknowledged() -> None:
-    """It is told, and pages nobody anew: only a rise to critical fires again."""
-    alert, _ = acknowledge(raised(), "new", 0.5)
-    worse, cause = step(alert, Mode.ELEVATED, minutes=1, score=0.69)
-
-    assert ("worsened", AlertStatus.ACKNOWLEDGED) == (cause, worse and worse.status)
 
 
 def test_an_alert_of_an_earlier_release_tells_its_present_score_once() -> None:

@@ -137,17 +137,13 @@ def test_every_token_is_compared_whichever_fits(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_caller_of_several_apps_searches_in_all_of_them() -> None:
-    """Where a request names none; a look-up then leaves the app open, and the store's border holds."""
+    """Where a request names none; a look-up then leaves the app open. Outside of a request nobody asks."""
     several, everybody = Caller(frozenset({"b", "a"})), Caller()
 
     assert (several.app_of(None), several.apps_of(None), several.apps_of("b")) == (None, ("a", "b"), ("b",))
     assert (everybody.app_of(None), everybody.apps_of(None), everybody.app_of("x")) == (None, None, "x")
     with pytest.raises(Problem, match="forbidden_app"):
         several.apps_of("c")
-
-
-def test_a_route_without_a_guard_reads_nothing() -> None:
-    """Outside of a request nobody asks."""
     with pytest.raises(Problem, match="unauthorized"):
         security.caller()
 

@@ -227,16 +227,11 @@ def commands_over(apps: Apps, clock: Clock) -> SpaceCommands:
     return SpaceCommands(apps, apps, clock=clock, sleep=clock.sleep)
 
 
-async def test_the_result_is_waited_for() -> None:
-    """Looked for at once and every 20 ms, among those of others."""
+async def test_the_result_is_waited_for_no_longer_than_is_allowed() -> None:
+    """Looked for at once and every 20 ms, among those of others; then it is pending: it is in the log."""
     clock, apps = Clock(), Late(2, results=[OTHER, DONE])
-
     assert await commands_over(apps, clock).carry_out(COMMAND) == DONE
     assert clock.slept == [POLL_S, POLL_S]
-
-
-async def test_no_longer_than_is_allowed() -> None:
-    """Then it is pending: it is in the log."""
     clock, apps = Clock(), Late(10**9)
 
     assert await commands_over(apps, clock).carry_out(COMMAND) is None

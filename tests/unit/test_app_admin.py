@@ -49,7 +49,7 @@ def test_a_read_is_audited_and_changes_nothing(known: bool) -> None:
 
 
 def test_an_edit_changes_what_it_names() -> None:
-    """And nothing else; what is written by hand says so, on one line."""
+    """And nothing else; what is written by hand says so, on one line. A text that is too long changes nothing."""
     space = Space()
     space.end(said="I decided to buy a red bicycle.")
     before = space.active[1]
@@ -61,19 +61,11 @@ def test_an_edit_changes_what_it_names() -> None:
     assert (audited.outcome, audited.count, after.cause) == ("done", 1, "edited")
     assert (after.content, after.made_by, after.updated_at) == ("User wants a blue bicycle.", "admin", at)
     assert (after.importance, after.tags, after.created_at) == (before.importance, before.tags, before.created_at)
-    space.command(MemoryEdited, memory_id=1, importance=1.0, tags=["bike", "bike", " wheels "])
+    assert space.command(MemoryEdited, memory_id=1, content="x" * 401, pinned=True).outcome == "too_long"
+    assert space.active[1] == after
+    space.command(MemoryEdited, memory_id=1, content="x" * 400, importance=1.0, tags=["bike", "bike", " wheels "])
     assert (space.active[1].importance, space.active[1].tags) == (1.0, ["bike", "wheels"])
     assert space.stats.edited == 2
-
-
-def test_a_text_that_is_too_long_is_refused_as_a_whole() -> None:
-    """The policy's most, not the command's."""
-    space = Space()
-    space.end()
-    before = space.active[1]
-    assert space.command(MemoryEdited, memory_id=1, content="x" * 401, pinned=True).outcome == "too_long"
-    assert space.active[1] == before
-    assert space.command(MemoryEdited, memory_id=1, content="x" * 400).outcome == "done"
 
 
 def test_pinned_memories_are_never_compacted() -> None:

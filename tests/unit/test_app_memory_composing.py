@@ -47,16 +47,12 @@ def test_a_conversation_leaves_its_facts_decisions_and_outcomes(name: str) -> No
 
 
 def test_without_anything_notable_the_summary_speaks_but_for_its_questions() -> None:
-    """What was not decided is not told as decided."""
+    """What was not decided is not told as decided; of another language it keeps the words."""
     content = memory(SOFA).content
+    assert "Ich möchte meine Bestellung 4711 stornieren." in memory(TALKS["german"]["turns"]).content
 
     assert "Returns are free within 30 days." in content
     assert ("decided to" in content, "?" in content, "Should" in content) == (False, False, False)
-
-
-def test_another_language_keeps_its_own_words() -> None:
-    """The rules are English; the summary is not."""
-    assert "Ich möchte meine Bestellung 4711 stornieren." in memory(TALKS["german"]["turns"]).content
 
 
 def test_of_what_was_refused_no_instruction_stays() -> None:
@@ -163,8 +159,8 @@ def test_what_a_user_says_is_of_its_kind(kind: str, content: str) -> None:
 
 @pytest.mark.parametrize("content", SENTENCES["near_misses"] + SENTENCES["never_kept"])
 def test_near_misses_are_none(content: str) -> None:
-    """Questions, suppositions, what is not decided, what others said, what says nothing; no secret, no order."""
-    assert found(content) == []
+    """Questions, suppositions, what is not decided, what others or tools said, what says nothing; secrets, orders."""
+    assert found(content) == found(f"{content} I decided to take the train.", Role.TOOL) == []
 
 
 @pytest.mark.parametrize(("content", "notable"), SENTENCES["of_assistants"])
@@ -184,11 +180,6 @@ def test_what_was_refused_is_no_memory(content: str, answer: str, kept: int) -> 
     apart.add(turns[1:])
 
     assert kept == len(notables_of(turns, POLICY)) == len(apart.all())
-
-
-def test_tools_say_nothing_notable() -> None:
-    """Their output is nobody's decision."""
-    assert found("I decided to take the train.", Role.TOOL) == []
 
 
 def test_the_end_of_a_long_paste_is_looked_at() -> None:

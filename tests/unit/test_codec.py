@@ -31,7 +31,10 @@ def changed(**fields: object) -> bytes:
 
 
 def test_round_trip() -> None:
-    """A turn survives, with or without its tag, and so does a control event."""
+    """A turn survives, with or without its tag, and so does a control event; times are held in UTC.
+
+    The limit of a content is inclusive and counts bytes.
+    """
     ended = SessionEnded(session_id="s", timestamp=ARRIVED, reason="closed")
     untagged = json.loads(encode(TURN))
     del untagged["type"]
@@ -39,14 +42,10 @@ def test_round_trip() -> None:
     assert decode(encode(TURN)) == TURN
     assert decode(json.dumps(untagged).encode()) == TURN
     assert decode(encode(ended)) == ended
-
-
-def test_times_are_utc_inside() -> None:
-    """Another offset is the same instant, held in UTC."""
     turn = decode(changed(timestamp="2026-01-05T10:00:00+01:00"))
-
     assert isinstance(turn, Turn)
     assert (turn.timestamp, turn.timestamp.tzinfo) == (ARRIVED, UTC)
+    assert decode(changed(content="é" * (MAX_CONTENT_BYTES // 2)))
 
 
 @pytest.mark.parametrize(
@@ -77,11 +76,6 @@ def test_refusals(value: bytes | None, reason: str) -> None:
 
     assert refused.value.reason == reason
     assert "secret" not in str(refused.value)
-
-
-def test_largest_content_fits() -> None:
-    """The limit is inclusive and counts bytes."""
-    assert decode(changed(content="é" * (MAX_CONTENT_BYTES // 2)))
 
 
 def test_time_limits_are_inclusive() -> None:

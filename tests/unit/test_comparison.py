@@ -37,6 +37,7 @@ from streams.oracle.replay import Replayed, TurnKey
 from tests.support.blank_events import blank
 from tests.support.session_driver import NOON, said
 from tests.support.topic_driver import Talk
+from tests.support.user_partition import keep
 from tests.support.users_replayed import POLICY, Commands, conversation
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -216,9 +217,7 @@ def test_turn_counts_come_from_the_state() -> None:
     entities: dict[str, dict[str, bytes]] = {}
     turns = [said(n, session_id="s-1") for n in (0, 1, 1, 2)]
     log = [DecodedArrival(turn, Position("t", 0, n), NOON, 0.1) for n, turn in enumerate(turns)]
-    for folded in PartitionFold(entities, Policy()).fold(log):
-        for entity, parts in folded.changed.items():
-            entities[entity] = {part: value for part, value in parts.items() if value is not None}
+    keep(entities, PartitionFold(entities, Policy()), log)
 
     assert {"session:a/s-1": 3} == turn_counts({0: entities})
 

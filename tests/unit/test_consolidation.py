@@ -112,8 +112,11 @@ def pivoted() -> tuple[Project, datetime, datetime]:
 
 @pytest.mark.behaviour("project-23")
 def test_the_answer_before_and_after_a_pivot_differs() -> None:
-    """At the pivot itself the newer holds (project memory: valid until is outside)."""
-    project, _, _ = pivoted()
+    """At the pivot itself the newer holds (project memory: valid until is outside).
+
+    What was known then is another question: before the newer one was heard of, the older held for day 9 too.
+    """
+    project, first, second = pivoted()
     memories = [kept.memory for kept in project.memories.kept.values()]
     days = (-1.0, 0.0, 5.99, 6.0, 99.0)
 
@@ -121,20 +124,10 @@ def test_the_answer_before_and_after_a_pivot_differs() -> None:
         [memory.content for memory in valid_at(memories, NOON + day * DAY)] for day in days
     ]
     assert [False, True] == [is_valid(memories[0], NOON - SECOND), is_valid(memories[0], NOON)]
-
-
-def test_what_was_known_then_is_another_question() -> None:
-    """Before the newer one was heard of, the older held for day 9 too."""
-    project, first, second = pivoted()
-    memories = [kept.memory for kept in project.memories.kept.values()]
-
-    def asked(at: datetime, known: datetime) -> list[str]:
-        return [memory.content for memory in valid_at(memories, at, known)]
-
-    assert [] == asked(NOON + 9 * DAY, first - SECOND)
-    assert ["Use PostgreSQL."] == asked(NOON + 9 * DAY, first)
-    assert ["Use PostgreSQL."] == asked(NOON + 9 * DAY, second - SECOND)
-    assert ["Use MySQL."] == asked(NOON + 9 * DAY, second)
+    assert [[], ["Use PostgreSQL."], ["Use PostgreSQL."], ["Use MySQL."]] == [
+        [memory.content for memory in valid_at(memories, NOON + 9 * DAY, known)]
+        for known in (first - SECOND, first, second - SECOND, second)
+    ]
 
 
 def test_a_memory_as_it_was_known() -> None:

@@ -134,13 +134,9 @@ LETTERS = tiktoken.Encoding(
 """A vocabulary small enough to write down."""
 
 
-def test_about_four_characters_by_default() -> None:
-    """Rounded up."""
+def test_how_tokens_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default four characters, rounded up; by tiktoken as its encoding does: a special token is text like any."""
     assert [token_counter()(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
-
-
-def test_tiktoken_counts_as_its_encoding_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What looks like a special token is text like any: people say what they like."""
     monkeypatch.setattr(tiktoken, "get_encoding", lambda _: LETTERS)
     count = token_counter("tiktoken:letters")
 

@@ -116,7 +116,7 @@ def test_no_word_is_left_and_erasing_the_apps_key_takes_the_record(
 
 
 def test_text_that_looks_sealed_is_text(settings: Settings) -> None:
-    """Whoever types a sealed text, or names a session by one, has it back; no key is asked for it."""
+    """Whoever types a sealed text, or names a session by one, has it back; no key is asked for it, nor a day read."""
     sealer, topic = sealing(settings), TURNS.full_name("t")
     other = sealer.sealed(topic, Record(b"k", msgspec.json.encode({"session_id": "s", "content": WORD})))
     token = msgspec.json.decode(other.value or b"")["content"]
@@ -125,13 +125,7 @@ def test_text_that_looks_sealed_is_text(settings: Settings) -> None:
 
     assert [each.value for each in read(TURNS, typed)] == [typed.value]
     assert msgspec.json.decode(again.value)["content"] == token
-
-
-def test_no_day_is_read_out_of_an_encrypted_text() -> None:
-    """Nor kept beside it: the day that a turn tells of is content."""
-    said = turn(0, content="sealed:1.A-2024-B")
-
-    assert Rows(events=[said]).days_told() == [None]
+    assert Rows(events=[turn(0, content="sealed:1.A-2024-B")]).days_told() == [None]
 
 
 def test_parts_of_state_open_under_their_name_alone(settings: Settings) -> None:

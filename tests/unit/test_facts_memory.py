@@ -79,33 +79,27 @@ def test_what_is_not_sure_or_important_enough_is_never_stored(
         ([("A", 0.9), ("B", 0.9)], "B"),
         ([("A", 0.9), ("B", 0.3)], "A"),
         ([("A", 0.5), ("a", 0.8)], "a"),
+        ([("a correction", 0.5), ("B", 0.99)], "a correction"),
     ],
 )
 def test_one_value_of_a_message_counts(facts: list[tuple[str, float]], value: str) -> None:
-    """The surest, of equals the later; one event."""
-    assert Kept().take(*[fact("name", v, c) for v, c in facts]) == [f"stored {value}"]
+    """A correction whatever its confidence, else the surest, of equals the later; one event."""
+    said = [fact("name", v, c, corrects=v == "a correction") for v, c in facts]
 
-
-def test_a_correction_is_the_surest_of_its_message() -> None:
-    """Whatever its own confidence."""
-    assert Kept().take(fact("name", "Al", 0.5, corrects=True), fact("name", "Bo", 0.99)) == ["stored Al"]
-
-
-def test_the_active_value_again_changes_nothing() -> None:
-    """As sure or less sure, in any case of letters."""
-    kept = Kept()
-    kept.take(fact("name", "Alex", 0.9))
-    before = kept.parts.changes()
-
-    assert kept.take(fact("name", "Alex", 0.9)) == kept.take(fact("name", "ALEX", 0.5)) == []
-    assert kept.parts.changes() == before
+    assert Kept().take(*said) == [f"stored {value}"]
 
 
 def test_the_active_value_said_surer_is_confirmed() -> None:
-    """It was true from the beginning; the higher importance stays, and there is no history of the same value."""
+    """It was true from the beginning; the higher importance stays, and there is no history of the same value.
+
+    As sure or less sure, in any case of letters, it changes nothing.
+    """
     kept = Kept()
     kept.take(fact("name", "alex", 0.6, importance=0.9))
+    before = kept.parts.changes()
 
+    assert kept.take(fact("name", "alex", 0.6)) == kept.take(fact("name", "ALEX", 0.5)) == []
+    assert kept.parts.changes() == before
     assert kept.take(fact("name", "Alex", 0.8, importance=0.3)) == ["confirmed Alex"]
     assert (kept.name().confidence, kept.name().importance, kept.times()) == (0.8, 0.9, [("Alex", 1, None)])
     assert kept.take(fact("name", "Al", 0.7)) == []
@@ -160,42 +154,33 @@ def test_what_a_retraction_names_is_active_no_longer(retraction: Retraction, gon
     assert kept.facts.count_active() == 3 - len(gone)
 
 
-def test_a_value_after_a_retraction_is_stored_however_sure() -> None:
-    """The retracted one's confidence is past, its times are kept; between the two nothing is valid."""
+@pytest.mark.parametrize(("again", "sure", "minute"), [("Al", 0.4, 5), ("Alex", 1.0, 9)])
+def test_a_value_after_a_retraction_is_stored_however_sure(again: str, sure: float, minute: int) -> None:
+    """Also the retracted one (graphiti#1865): its confidence is past, its times stay; in between nothing is valid."""
     kept = Kept()
     kept.take(fact("name", "Alex", 1.0))
     kept.take(back=(NAME,))
 
-    assert kept.take(fact("name", "Al", 0.4), minute=5) == ["stored Al"]
-    assert kept.times() == [("Alex", 1, 2), ("Al", 5, None)]
+    assert kept.take(fact("name", again, sure), minute=minute) == [f"stored {again}"]
+    assert kept.times() == [("Alex", 1, 2), (again, minute, None)]
 
 
-def test_the_retracted_value_said_again_is_an_occurrence_of_its_own() -> None:
-    """graphiti#1865: the interval that ended stays as it was."""
+@pytest.mark.parametrize(
+    ("said", "became", "times"),
+    [
+        ("Al", ["retracted Alex", "stored Al"], [("Alex", 1, 2), ("Al", 2, None)]),
+        ("alex", [], [("Alex", 1, None)]),
+    ],
+)
+def test_a_message_takes_back_before_it_says(
+    said: str, became: list[str], times: list[tuple[str, int, int | None]]
+) -> None:
+    """As in "Forget my name, call me Al"; but not what it says itself, as models spell out "I moved to Oslo"."""
     kept = Kept()
-    kept.take(fact("name", "Alex"))
-    kept.take(back=(NAME,))
-    kept.take(fact("name", "Alex"), minute=9)
+    kept.take(fact("name", "Alex", 1.0))
 
-    assert kept.times() == [("Alex", 1, 2), ("Alex", 9, None)]
-
-
-def test_a_message_takes_back_before_it_says() -> None:
-    """As in "Forget my name, call me Al": the less sure value counts."""
-    kept = Kept()
-    kept.take(fact("name", "Alexander"))
-
-    assert kept.take(fact("name", "Al", 0.6), back=(NAME,)) == ["retracted Alexander", "stored Al"]
-    assert kept.times() == [("Alexander", 1, 2), ("Al", 2, None)]
-
-
-def test_a_retraction_does_not_mean_the_value_that_its_message_says() -> None:
-    """As a language model spells out "I moved to Oslo", when the rules have stored Oslo."""
-    kept = Kept()
-    kept.take(fact("name", "Alex"))
-
-    assert kept.take(fact("name", "alex"), back=(NAME,)) == []
-    assert kept.times() == [("Alex", 1, None)]
+    assert kept.take(fact("name", said, 0.6), back=(NAME,)) == became
+    assert kept.times() == times
 
 
 @pytest.mark.behaviour("user-08")

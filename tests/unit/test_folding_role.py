@@ -112,20 +112,15 @@ MINUTE = timedelta(minutes=1)
 
 
 def test_a_space_is_told_once_in_a_while() -> None:
-    """Until what was told is folded, when something else is due, or nothing."""
-    reminders = Reminders(MINUTE)
+    """Until what was told is folded, when something else is due, or nothing; only so many at once."""
+    reminders, few = Reminders(MINUTE), Reminders(MINUTE)
+
+    assert [len(few.choose(RESTED, float(beat), 2)) for beat in range(4)] == [2, 2, 1, 0]
 
     assert reminders.choose(RESTED[:2], 100.0, 9) == RESTED[:2]
     assert reminders.choose(RESTED[:3], 101.0, 9) == RESTED[2:3]
     assert reminders.choose([DueEntity(NOON + MINUTE, "app0", "")], 102.0, 9) == [DueEntity(NOON + MINUTE, "app0", "")]
     assert reminders.choose(RESTED[:3], 100.0 + REMIND_AGAIN_S, 9) == RESTED[:2]
-
-
-def test_only_so_many_are_told_at_once() -> None:
-    """The rest with the next beat."""
-    reminders = Reminders(MINUTE)
-
-    assert [len(reminders.choose(RESTED, float(beat), 2)) for beat in range(4)] == [2, 2, 1, 0]
 
 
 def test_an_answer_is_overdue_only_if_there_was_time_for_it() -> None:

@@ -154,16 +154,6 @@ def project_log() -> dict[str, OutputEvent]:
 PROJECTS = Replayed({}, project_log(), 0, set(), frozenset({"a-web-memory-7-9"}))
 
 
-def test_a_project_s_last_items_are_those_that_are_compared() -> None:
-    """Of each slot, but not of what was erased."""
-    held: dict[Project, list[ProjectItem]] = {
-        WEB: [remembered(1, "We use two boats."), remembered(3), episode(1), talk()]
-    }
-
-    assert held == followers.items_of(PROJECTS)
-    assert not followers.compare_projects_index(held, PROJECTS).differences
-
-
 @pytest.mark.parametrize(
     ("held", "missing", "false"),
     [
@@ -171,11 +161,12 @@ def test_a_project_s_last_items_are_those_that_are_compared() -> None:
         ([remembered(1, "Secret."), remembered(3), episode(1), talk()], 1, 1),
         ([remembered(1, "We use two boats."), remembered(3), remembered(9), episode(1), talk()], 0, 1),
         ([], 4, 0),
+        ([remembered(1, "We use two boats."), remembered(3), episode(1), talk()], 0, 0),
     ],
-    ids=["one is missing", "another text", "one that was erased", "nothing"],
+    ids=["one is missing", "another text", "one that was erased", "nothing", "all"],
 )
 def test_what_the_index_has_wrong_of_a_project(held: list[ProjectItem], missing: int, false: int) -> None:
-    """It is counted, and named without its text."""
+    """It is counted, and named without its text. Of each slot the last item counts, but not what was erased."""
     found = followers.compare_projects_index({WEB: held}, PROJECTS)
     expected = {
         f"{followers.INDEX_PROJECTS} {DifferenceKind.MISSING}": missing,
@@ -184,3 +175,4 @@ def test_what_the_index_has_wrong_of_a_project(held: list[ProjectItem], missing:
 
     assert {what: count for what, count in expected.items() if count} == found.counts
     assert "Secret" not in str(found)
+    assert (followers.items_of(PROJECTS) == {WEB: held}) is not bool(missing or false)

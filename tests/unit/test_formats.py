@@ -196,22 +196,16 @@ TURN_LINE = (
 )
 
 
-def test_transcripts_are_followed_by_their_end() -> None:
-    """A transcript is over: its session need not wait for a time-out."""
-    (item,) = InputSource(io.BytesIO(CHAT), FILLING).items
-    assert isinstance(item, InputConversation)
-
-    ended = SessionEnded(session_id="s", app_id=FILLING.app_id, timestamp=FILLING.now, reason="end of transcript")
-    assert ended == item.events[-1]
-
-
-@pytest.mark.parametrize(("line", "end_sessions"), [(CHAT, False), (TURN_LINE, None)])
-def test_no_end_where_it_is_not_wanted(line: bytes, end_sessions: bool | None) -> None:
-    """Not when switched off, and not for Turntide's own events, which bring theirs."""
+@pytest.mark.parametrize(
+    ("line", "end_sessions", "ends"), [(CHAT, None, True), (CHAT, False, False), (TURN_LINE, None, False)]
+)
+def test_transcripts_are_followed_by_their_end(line: bytes, end_sessions: bool | None, ends: bool) -> None:
+    """Their sessions need not wait for a time-out; but not where it is switched off, nor events that bring theirs."""
     (item,) = InputSource(io.BytesIO(line), FILLING, end_sessions=end_sessions).items
     assert isinstance(item, InputConversation)
 
-    assert len(item.events) == 1
+    ended = SessionEnded(session_id="s", app_id=FILLING.app_id, timestamp=FILLING.now, reason="end of transcript")
+    assert item.events[1:] == [ended] * ends
 
 
 def test_end_sessions_does_not_go_with_turntide() -> None:

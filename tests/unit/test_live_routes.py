@@ -185,9 +185,8 @@ async def test_ids_and_text_of_anything_are_data(served: Watched) -> None:
     assert [422] * 4 == [each.status_code for each in unfit]
 
 
-async def test_what_people_do_is_written_as_the_command_line_writes_it() -> None:
+async def test_what_people_do_is_written_as_the_command_line_writes_it(served: Watched) -> None:
     """Where the session stands, with who did it; what cannot be is refused before anything is written."""
-    served = Watched()
     board = served.page.board
     stands = Position("turns.v1", 5, 7)
     board.take_alert(alert("s", "firing", source=stands), at_ms())
@@ -209,7 +208,6 @@ async def test_what_people_do_is_written_as_the_command_line_writes_it() -> None
             await client.post(path("firing", "acknowledge"), json={"session_id": "s", "note": "looking"}),
             await client.post(path("over", "label"), json={"session_id": "s", "label": False, "reason": XSS}),
         ]
-    await served.store.close()
     (first, acknowledged), (second, labelled) = served.log.records
     ack = msgspec.json.decode(acknowledged.value or b"", type=AlertAcknowledged)
     label = msgspec.json.decode(labelled.value or b"", type=AlertLabelled)
@@ -226,9 +224,8 @@ async def test_what_people_do_is_written_as_the_command_line_writes_it() -> None
     assert known.label is False
 
 
-async def test_several_alerts_are_triaged_and_labelled_at_once() -> None:
+async def test_several_alerts_are_triaged_and_labelled_at_once(served: Watched) -> None:
     """All or none: one that is resolved, unknown or another tenant's leaves all as they are; a note is always taken."""
-    served = Watched()
     kinds: dict[str, dict[str, Any]] = {
         "one": {},
         "two": {"duplicate_of": "one"},
@@ -259,7 +256,6 @@ async def test_several_alerts_are_triaged_and_labelled_at_once() -> None:
             await client.post(triage, json=named("two") | {"duplicate_of": "", "assignee": "bob"}),
             await client.post(label, json=named("one", "over") | {"label": False, "reason": "homework"}),
         ]
-    await served.store.close()
     said = [
         msgspec.json.decode(record.value or b"", type=AlertTriaged | AlertLabelled) for _, record in served.log.records
     ]
@@ -301,17 +297,14 @@ async def test_sessions_like_that_of_an_alert(served: Watched) -> None:
     assert "pelicans" not in found.text
 
 
-async def test_notes_are_shown_to_who_may_read_text() -> None:
+async def test_notes_are_shown_to_who_may_read_text(served: Watched) -> None:
     """Others see that there is one, and whose."""
-    served = Watched()
-    await served.fill()
     served.page.board.take_note("alert-a", note := AlertNote(by="bob", at=AT, note="asked the desk"))
     served.page.board.take_note("alert-a", note)
     async with served.client("all") as client:
         shown = [
             (await client.get(f"/v1/live/sessions/session-a?app_id=a{text}")).json() for text in ("", "&text=true")
         ]
-    await served.store.close()
 
     assert [[("bob", None)], [("bob", "asked the desk")]] == [
         [(each["by"], each["note"]) for alert in timeline["alerts"] for each in alert["notes"]] for timeline in shown

@@ -33,10 +33,13 @@ def test_a_new_memory_has_the_importance_of_its_type(memory_type: str, importanc
 
 
 def test_the_same_content_again_strengthens() -> None:
-    """However it is written; never a second memory (mem0#1674)."""
+    """However it is written; never a second memory (mem0#1674). The same message, read again, is nothing new."""
     project = Project()
     first = project.say("Use PostgreSQL.", 0, "database", tags=["postgresql"])
+    before = project.memory(first)
     project.told.clear()
+    assert first == project.say("Use PostgreSQL.", 0, "database", tags=["postgresql"])
+    assert (before, []) == (project.memory(first), project.told)
     again = project.say('use  "PostgreSQL"!', 2, "database", session="s2", tags=["db"])
     memory = project.memory(first)
 
@@ -45,17 +48,6 @@ def test_the_same_content_again_strengthens() -> None:
     assert [("s1", NOON), ("s2", NOON + 2 * DAY)] == [(s.conversation_id, s.said_at) for s in memory.sources]
     assert ["postgresql", "db"] == memory.tags
     assert [(first, "said_again")] == project.told
-
-
-def test_the_same_message_again_is_nothing_new() -> None:
-    """A statement twice in one message, or a message that is read again."""
-    project = Project()
-    first = project.say("Use PostgreSQL.", 0)
-    before = project.memory(first)
-    project.told.clear()
-
-    assert first == project.say("Use PostgreSQL.", 0)
-    assert (before, []) == (project.memory(first), project.told)
 
 
 def test_a_newer_decision_supersedes_the_older() -> None:

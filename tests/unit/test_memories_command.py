@@ -31,16 +31,11 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
 
 @pytest.mark.usefixtures("served")
 def test_list_for_people_and_for_programs() -> None:
-    """A row that can be read; as JSON everything that the role answers."""
+    """A row that can be read; as JSON everything that the role answers. `.` is somebody's app, not the folder."""
     table = turntide("memories", "list", ODD).stdout
 
     assert [word in table for word in ("pinned conflict", "calls after 2pm", "7.5", "madeBy")] == [True] * 3 + [False]
     assert [(each["id"], each["conflictsWith"]) for each in printed("memories", "list", ODD)] == [(1, [2]), (2, [])]
-
-
-@pytest.mark.usefixtures("served")
-def test_an_app_called_like_a_step_in_the_path() -> None:
-    """`.` is somebody's app, not the folder."""
     assert [each["content"] for each in printed("memories", "list", ".")] == ["Orders have eight digits."]
 
 

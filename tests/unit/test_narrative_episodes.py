@@ -245,30 +245,26 @@ SENTENCES = data_file("narrative")
 
 
 @pytest.mark.behaviour("project-09")
-@pytest.mark.parametrize(("kind", "sentence"), [(k, each) for k, said in SENTENCES["telling"].items() for each in said])
-def test_it_tells(kind: str, sentence: str) -> None:
-    """A user's sentence of each wording tells of its kind, and of no other."""
-    assert [kind] == [request.kind.value for request in tellings(sentence, Role.USER)]
-
-
-@pytest.mark.parametrize("sentence", SENTENCES["silent"])
-def test_it_tells_of_none(sentence: str) -> None:
-    """Questions, negations, suppositions, hearsay, what lies ahead and other meanings of the words."""
-    assert [] == tellings(sentence, Role.USER)
-
-
-def test_an_assistant_that_advises_decides_nothing() -> None:
-    """What an assistant proposes or recaps is no episode; what it did is."""
-    advice = "Let's go with Postgres. The problem is that SQLite locks. You decided to use PostgreSQL."
-    done = "I've fixed the race and finished the migration."
-
-    assert [] == tellings(advice, Role.ASSISTANT)
-    assert ["problem_solved"] == [request.kind.value for request in tellings(done, Role.ASSISTANT)]
-
-
-def test_pasted_text_tells_of_none() -> None:
-    """A log or a quotation is nobody's own words."""
-    assert [] == tellings("Look:\n```\nwe decided to use X\nERROR: it crashes\n```", Role.USER)
+@pytest.mark.parametrize(
+    ("role", "said", "kinds"),
+    [
+        *((Role.USER, each, [kind]) for kind, telling in SENTENCES["telling"].items() for each in telling),
+        # Questions, negations, suppositions, hearsay, what lies ahead and other meanings of the words.
+        *((Role.USER, each, []) for each in SENTENCES["silent"]),
+        # A log or a quotation is nobody's own words.
+        (Role.USER, "Look:\n```\nwe decided to use X\nERROR: it crashes\n```", []),
+        # What an assistant proposes or recaps is no episode; what it did is.
+        (
+            Role.ASSISTANT,
+            "Let's go with Postgres. The problem is that SQLite locks. You decided to use PostgreSQL.",
+            [],
+        ),
+        (Role.ASSISTANT, "I've fixed the race and finished the migration.", ["problem_solved"]),
+    ],
+)
+def test_it_tells(role: Role, said: str, kinds: list[str]) -> None:
+    """A sentence of each wording tells of its kind, and of no other; what is nobody's own news of none."""
+    assert kinds == [request.kind.value for request in tellings(said, role)]
 
 
 def test_of_a_turn_the_sentence_that_says_more_is_taken() -> None:

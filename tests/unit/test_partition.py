@@ -7,7 +7,8 @@ from models.partition.log_fold import PARTITION_ENTITY
 from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD, DecodedArrival, PartitionFold
 from models.policy import PartitionPolicy, Policy
 from models.wire.codec import encode
-from tests.support.entity_driver import Entities, keep_entities
+from tests.support.entity_driver import Entities
+from tests.support.user_partition import keep
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
@@ -34,9 +35,7 @@ class Kept:
 
     def take(self, arrivals: list[DecodedArrival]) -> None:
         """Fold and keep."""
-        for folded in self.fold.fold(arrivals):
-            self.outputs += folded.outputs
-            keep_entities(self.entities, folded.changed)
+        self.outputs += keep(self.entities, self.fold, arrivals)
 
     def known(self) -> set[str]:
         """Sessions whose state is kept, by app and id."""

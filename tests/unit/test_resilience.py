@@ -169,43 +169,24 @@ def fails(call: Call, guard: CallGuard, service: Service, times: int = 1) -> Non
             call(guard, service)
 
 
-def test_failures_in_a_row_open_the_breaker(time: Time, call: Call) -> None:
-    """Then nothing is sent; a success in between starts the count anew."""
+def test_a_breaker_opens_after_failures_in_a_row_and_one_trial_decides(time: Time, call: Call) -> None:
+    """Open, nothing is sent; after the pause one call tries: its failure opens it again, its success closes it."""
     breaker = Breaker(failures=3, pause=30 * SECOND, clock=time.read)
     once = guard(time, retry=CallRetry(tries=1), breaker=breaker)
     service = Service(Trouble(), Trouble())
     fails(call, once, service, 2)
-    call(once, service)
-    service.troubles = [Trouble()] * 3
+    call(once, service)  # the count starts anew
+    service.troubles = [Trouble()] * 4
     fails(call, once, service, 4)
-
     assert (breaker.state, service.calls) == (Circuit.OPEN, 6)
-
-
-def test_after_the_pause_one_call_tries(time: Time, call: Call) -> None:
-    """Its success closes the breaker."""
-    breaker = Breaker(failures=1, pause=30 * SECOND, clock=time.read)
-    once = guard(time, retry=CallRetry(tries=1), breaker=breaker)
-    fails(call, once, Service(Trouble()))
+    time.now += 30
+    fails(call, once, service)
     time.now += 29.9
-    closed_for_all = breaker.admit()
+    assert (breaker.state, breaker.admit(), service.calls) == (Circuit.OPEN, False, 7)
     time.now += 0.1
 
-    assert (closed_for_all, breaker.state) == (False, Circuit.HALF_OPEN)
-    assert call(once, Service()) == "answer"
+    assert (breaker.state, call(once, service)) == (Circuit.HALF_OPEN, "answer")
     assert breaker.state is Circuit.CLOSED
-
-
-def test_a_failed_trial_opens_it_for_another_pause(time: Time, call: Call) -> None:
-    """One failure is enough then."""
-    breaker = Breaker(failures=3, pause=30 * SECOND, clock=time.read)
-    for _ in range(3):
-        breaker.failed()
-    time.now += 30
-    fails(call, guard(time, retry=CallRetry(tries=1), breaker=breaker), Service(Trouble()))
-    time.now += 29
-
-    assert (breaker.state, breaker.admit()) == (Circuit.OPEN, False)
 
 
 def test_only_one_trial_at_a_time(time: Time) -> None:

@@ -166,10 +166,14 @@ def test_signals_of_english_words_are_neutral_elsewhere() -> None:
     assert (traits.asks.tolist(), traits.temporal.tolist()) == ([True, True], [False, True])
 
 
-def test_text_without_spaces_is_cut_into_pairs() -> None:
-    """A word inside a sentence of another script is found; a single sign too."""
-    assert set(terms("東京")) <= set(terms("昨日東京タワーへ行った"))
-    assert len(terms("東")) == 1
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [("東京", "昨日東京タワーへ行った"), ("東", "東"), ("boat harbour", f"boat {'filler ' * 10_000} harbour")],
+    ids=["text without spaces is cut into pairs", "a single sign", "before and after a paste"],
+)
+def test_words_inside_a_text_are_terms_of_it(asked: str, said: str) -> None:
+    """In a sentence of another script, and at both ends of a long one."""
+    assert set() < {*terms(asked)} <= {*terms(said)}
 
 
 def test_terms_are_the_same_for_ever() -> None:
@@ -192,13 +196,6 @@ def test_document_weights_follow_the_formula() -> None:
 def test_a_paste_costs_no_more_than_its_head_and_tail(text: str) -> None:
     """The largest turn there may be has no more terms than the characters that are read."""
     assert len(terms(text)) <= 5_001
-
-
-def test_words_of_a_long_text_are_of_its_head_and_tail() -> None:
-    """What is asked of a paste stands before or after it."""
-    paste = f"boat {'filler ' * 10_000} harbour"
-
-    assert {*terms("boat harbour")} <= {*terms(paste)}
 
 
 @pytest.mark.parametrize(

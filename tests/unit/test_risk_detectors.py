@@ -44,12 +44,13 @@ class Talk:
 
 @pytest.mark.behaviour("risk-19")
 def test_rephrasing_a_risky_question() -> None:
-    """Asked again in other words, each time counts; four times is full."""
+    """Asked again in other words, each time counts; four times is full. Another question about the matter is none."""
     talk = Talk()
     talk.say(0, risky=True)
+    other = talk.say(0, near=0.6, features=STATEMENT) & TurnMark.REPHRASED
     marks = [talk.say(0, near=0.9) & TurnMark.REPHRASED for _ in range(4)]
 
-    assert ([TurnMark.REPHRASED] * 4, 1.0) == (marks, talk.signals.repeated_probing)
+    assert (0, [TurnMark.REPHRASED] * 4, 1.0) == (other, marks, talk.signals.repeated_probing)
 
 
 def test_rephrasing_after_a_refusal() -> None:
@@ -80,14 +81,6 @@ def test_harmless_repetition_of_statements_is_nothing() -> None:
     assert NO_PATTERN == talk.signals
 
 
-def test_same_matter_but_another_question() -> None:
-    """Near, yet below the threshold of rephrasing."""
-    talk = Talk()
-    talk.say(0, risky=True)
-
-    assert 0 == talk.say(0, near=0.6, features=STATEMENT) & TurnMark.REPHRASED
-
-
 @pytest.mark.behaviour("risk-19")
 def test_returning_after_a_detour() -> None:
     """Risky matter, three other turns, back again."""
@@ -100,32 +93,21 @@ def test_returning_after_a_detour() -> None:
     assert pytest.approx(1 / 3) == talk.signals.topic_cycling
 
 
-def test_every_return_counts() -> None:
-    """Coming back again and again counts each time, also when the returns themselves look harmless."""
-    talk = Talk()
-    talk.say(0, risky=True)
-    for _ in range(3):
-        for matter in (1, 2, 3):
-            talk.say(matter, features=STATEMENT)
-        talk.say(0, near=0.7, features=STATEMENT)
-
-    assert 1.0 == talk.signals.topic_cycling
-
-
 @pytest.mark.parametrize(
-    ("risky", "detour"),
-    [(True, [1, 2]), (False, [1, 2, 3, 4]), (True, [1, 0, 2])],
-    ids=["too short", "nothing risky", "never really left"],
+    ("risky", "detour", "times", "cycling"),
+    [(True, [1, 2], 1, 0.0), (False, [1, 2, 3, 4], 1, 0.0), (True, [1, 0, 2], 1, 0.0), (True, [1, 2, 3], 3, 1.0)],
+    ids=["too short", "nothing risky", "never really left", "again and again"],
 )
-def test_no_return(risky: bool, detour: list[int]) -> None:
-    """A short aside, a harmless matter, or one that was never left is no cycling."""
+def test_what_counts_as_a_return(risky: bool, detour: list[int], times: int, cycling: float) -> None:
+    """Each, though it looks harmless; a short aside, a harmless matter, or one that was never left is no cycling."""
     talk = Talk()
     talk.say(0, risky=risky)
-    for matter in detour:
-        talk.say(matter, near=0.7 if matter == 0 else 1.0, features=STATEMENT)
-    talk.say(0, near=0.7, features=STATEMENT)
+    for _ in range(times):
+        for matter in detour:
+            talk.say(matter, near=0.7 if matter == 0 else 1.0, features=STATEMENT)
+        talk.say(0, near=0.7, features=STATEMENT)
 
-    assert 0.0 == talk.signals.topic_cycling
+    assert cycling == talk.signals.topic_cycling
 
 
 @pytest.mark.behaviour("risk-18")

@@ -97,20 +97,14 @@ def test_score_is_the_noisy_or_of_weighted_signals() -> None:
 
 
 def test_shares_name_the_cause() -> None:
-    """The signal that makes the score has nearly all of it."""
+    """The signal that makes the score has nearly all of it; of weight and value 1 the score is almost 1, and finite."""
     combination = _combine([0.1] * 5, patterns=PatternSignals(topic_cycling=1.0))
     shares = {signal.name: signal.share for signal in combination.shares()}
 
     assert "topic_cycling" == max(shares, key=lambda name: shares[name])
     assert pytest.approx(1.0) == sum(shares.values())
-
-
-def test_full_weight_stays_finite() -> None:
-    """A weight of 1 on a signal of 1 is a score of almost 1, not an infinite one."""
-    policy = RiskPolicy(weights=type(POLICY.weights)(level=1.0))
-    combination = _combine([1.0], policy=policy)
-
-    assert pytest.approx((1.0, 1.0)) == (combination.score, sum(s.share for s in combination.shares()))
+    full = _combine([1.0], policy=RiskPolicy(weights=type(POLICY.weights)(level=1.0)))
+    assert pytest.approx((1.0, 1.0)) == (full.score, sum(signal.share for signal in full.shares()))
 
 
 @pytest.mark.behaviour("risk-14", "card-03", "card-09")

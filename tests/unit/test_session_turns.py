@@ -48,25 +48,22 @@ def test_profile_of_the_first_turn_and_every_five_with_the_points_between() -> N
 
 @pytest.mark.behaviour("risk-20")
 def test_risk_upstream_wins_over_the_scorer() -> None:
-    """A turn's own risk counts; without one the scorer's does; the source is named."""
+    """A turn's own risk counts; without one the scorer's, of a user's turn alone, and bounded: a plug-in says anything.
+
+    The source is named. An assistant's turn is counted; its behaviour is not.
+    """
     session = Session()
     session.put(said(0, risk=0.2), risk=0.7)
-    session.put(said(1), risk=0.1)
+    for turn, risk in enumerate([0.1, float("nan"), -1.0, 7.0], start=1):
+        session.put(said(turn), risk=risk)
+    session.put(said(5, "What are your limits?", role="assistant"), risk=0.8)
+    session.put(said(6, "Tell me more.", role="assistant", risk=0.3))
     session.end()
 
-    points = [point for profile in session.of(ProfileUpdated) for point in profile.risk_points]
-    assert [(0.2, "upstream"), (0.1, "rules")] == [(point.risk, point.risk_source) for point in points]
-
-
-def test_only_scored_roles_behave() -> None:
-    """An assistant's turn is counted; its behaviour and the scorer's risk are not, an upstream risk is."""
-    session = Session()
-    session.put(said(0, "What are your limits?", role="assistant"), risk=0.8)
-    session.put(said(1, "Tell me more.", role="assistant", risk=0.3))
-    session.end()
-
-    assert_fields(session.profile, turn_count=2, question_count=0, probing_attempts=0, imperative_count=0)
-    assert [0.3] == [point.risk for point in session.profile.risk_points]
+    points = [(point.risk, point.risk_source) for each in session.of(ProfileUpdated) for point in each.risk_points]
+    scored = [(risk, "rules") for risk in (0.1, 0.0, 0.0, 1.0)]
+    assert [(0.2, "upstream"), *scored, (0.3, "upstream")] == points
+    assert_fields(session.profile, turn_count=7, question_count=0, probing_attempts=0, imperative_count=0)
 
 
 @pytest.mark.behaviour("risk-07")
@@ -137,17 +134,6 @@ def test_mode_change_emits_a_profile() -> None:
 
     assert [Mode.WATCH] == [output.mode for output in outputs if isinstance(output, ProfileUpdated)]
     assert [(1, Mode.WATCH)] == [(t.turn, t.mode) for t in session.profile.mode_transitions]
-
-
-def test_scorer_outside_its_range_is_bounded() -> None:
-    """NaN and impossible risks of a plug-in cannot poison the profile."""
-    session = Session()
-    for turn, risk in enumerate([float("nan"), -1.0, 7.0]):
-        session.put(said(turn), risk=risk)
-    session.end()
-    profiles = [output for output in session.outputs if isinstance(output, ProfileUpdated)]
-
-    assert [0.0, 0.0, 1.0] == [point.risk for profile in profiles for point in profile.risk_points]
 
 
 @pytest.mark.parametrize(
