@@ -68,8 +68,14 @@ async def test_content_is_shown_on_demand_only(settings: Settings) -> None:
 
 
 async def test_replay_sends_the_original_record(settings: Settings) -> None:
-    """Key, value and headers as they were, and where they came from."""
+    """Key, value and headers as they were, and where they came from; nothing by accident.
+
+    A letter too large to keep its value would come back as a null value; a topic's history is no input at all.
+    """
     await put(settings, DEAD_LETTERS, [letter(1), letter(2, "invalid_field")])
+    for unclear in ([], ["--all", "--reason", "not_json"], ["--id", "nobody"]):
+        await asyncio.to_thread(refused, "dlq", "replay", *unclear)
+    assert await records_on(settings, TURNS) == []
     await replay_letters(settings, await letters(settings, lambda found: found.reason == "invalid_field"))
     (record,) = await records_on(settings, TURNS)
 
@@ -80,30 +86,14 @@ async def test_replay_sends_the_original_record(settings: Settings) -> None:
         ("replayed_from", b"turntide.turns.v1-1-2"),
     ]
 
-
-async def test_replay_leaves_out_what_kept_no_bytes(settings: Settings) -> None:
-    """A letter too large to keep its value would come back as a null value; a topic's history is no input at all."""
-    too_large = msgspec.structs.replace(letter(2), value=None)
-    history = msgspec.structs.replace(letter(3, "damaged_history"), stage=TOPICS_STAGE)
-    await put(settings, DEAD_LETTERS, [letter(1), too_large, history])
+    too_large = msgspec.structs.replace(letter(3), value=None)
+    history = msgspec.structs.replace(letter(4, "damaged_history"), stage=TOPICS_STAGE)
+    await put(settings, DEAD_LETTERS, [too_large, history])
     done = await asyncio.to_thread(turntide, "dlq", "replay", "--all", "--output", "json")
 
-    assert json.loads(done.stdout) == {
-        "replayed": 1,
-        "without_value": 1,
-        "no_input": 1,
-        "topic": TURNS.full_name(settings.topic_prefix),
-    }
-    assert [record.value for record in await records_on(settings, TURNS)] == [CONTENT]
-
-
-@pytest.mark.parametrize("arguments", [[], ["--all", "--reason", "not_json"], ["--id", "nobody"]])
-async def test_replay_asks_which(settings: Settings, arguments: list[str]) -> None:
-    """Nothing is sent by accident: no choice, two choices, an unknown id."""
-    await put(settings, DEAD_LETTERS, [letter(1)])
-    await asyncio.to_thread(refused, "dlq", "replay", *arguments)
-
-    assert await records_on(settings, TURNS) == []
+    counts = {"replayed": 2, "without_value": 1, "no_input": 1}
+    assert json.loads(done.stdout) == {**counts, "topic": TURNS.full_name(settings.topic_prefix)}
+    assert [record.value for record in await records_on(settings, TURNS)] == [CONTENT] * 3
 
 
 def alert(number: int, *, name: str = "a", status: AlertStatus = AlertStatus.FIRING) -> AlertChanged:

@@ -22,8 +22,12 @@ async def standing(settings: Settings) -> dict[str, BrokerTopic]:
         return await existing_topics(client, [topic.name for topic in wanted_topics(settings)])
 
 
-async def test_apply_creates_what_is_wanted(kafka: str, topic_prefix: str) -> None:
-    """Asking makes no topic with the broker's defaults; after the first apply nothing differs, and none is needed."""
+async def test_apply_creates_mends_and_widens(kafka: str, topic_prefix: str) -> None:
+    """Asking makes no topic with the broker's defaults; after the first apply nothing differs, and none is needed.
+
+    A changed retention goes back; an entry that an operator set beside it survives Kafka's replace-all request. More
+    partitions would move keys: refused without the flag and nothing changed, done with it.
+    """
     settings = settings_for(kafka, topic_prefix)
     await differences(settings)
     with pytest.raises(ConfigurationError, match="turntide topics apply"):
@@ -38,11 +42,6 @@ async def test_apply_creates_what_is_wanted(kafka: str, topic_prefix: str) -> No
     assert await differences(settings) == []
     assert {topic.partitions for topic in topics.values()} == {2}
 
-
-async def test_apply_mends_configuration_and_keeps_the_rest(kafka: str, topic_prefix: str) -> None:
-    """A changed retention goes back; an entry that an operator set beside it survives Kafka's replace-all request."""
-    settings = settings_for(kafka, topic_prefix)
-    await apply_topics(settings)
     name = f"{topic_prefix}.turns.v1"
     async with admin(settings.kafka) as client:
         await set_config(client, {name: {"retention.ms": "1000", "segment.ms": "3600000"}})
@@ -55,10 +54,6 @@ async def test_apply_mends_configuration_and_keeps_the_rest(kafka: str, topic_pr
     ]
     assert (own["retention.ms"], own["segment.ms"]) == ("2592000000", "3600000")
 
-
-async def test_more_partitions_need_a_word(kafka: str, topic_prefix: str) -> None:
-    """Keys would move: refused without the flag and nothing changed, done with it."""
-    await apply_topics(settings_for(kafka, topic_prefix))
     wider = settings_for(kafka, topic_prefix, partitions=4)
     with pytest.raises(ConfigurationError, match="--allow-repartition"):
         await apply_topics(wider)
