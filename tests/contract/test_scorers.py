@@ -46,17 +46,12 @@ TURNS = [said(number, text) for number, text in enumerate(TEXTS)]
 
 @each_scorer
 def test_a_risk_for_each_turn_from_0_to_1(scorer: TurnScorer) -> None:
-    """In their order; what asks for harm has the higher one."""
+    """In their order; what asks for harm has the higher one; no turns have none, with and without vectors."""
     risks = scorer.score(TURNS)
 
     assert len(risks) == len(TURNS)
     assert all(isinstance(risk, float) and 0.0 <= risk <= 1.0 for risk in risks)
     assert risks[2] > risks[0]
-
-
-@each_scorer
-def test_no_turns_have_no_risks(scorer: TurnScorer) -> None:
-    """With and without vectors."""
     assert [list(scorer.score([])), list(scorer.score([], EMBEDDER.embed([])))] == [[], []]
 
 

@@ -16,23 +16,21 @@ from tests.support.http_api import api_of
 
 
 async def test_port_0_is_a_free_port_that_answers_at_once_and_closes() -> None:
-    """The yielded port serves from the first moment, on loopback; afterwards nobody listens."""
+    """The yielded port serves from the first moment, on loopback, alone; afterwards nobody listens.
+
+    Signals stay the role's: uvicorn's handlers would swallow the SIGTERM on which it flushes.
+    """
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     async with serve(api_of()) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
         answer = await client.get("/readyz")
+        during = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+        with pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{port}.*http\."):
+            async with serve(api_of(), port=port):
+                pass
 
-    assert (answer.status_code, answer.text) == (200, "ready")
+    assert (answer.status_code, answer.text, during) == (200, "ready", before)
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", port)
-
-
-async def test_signals_stay_the_roles() -> None:
-    """Uvicorn's handlers would swallow the SIGTERM on which a role flushes."""
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    async with serve(api_of()) as port, httpx.AsyncClient() as client:
-        await client.get(f"http://127.0.0.1:{port}/livez")
-        during = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-
-    assert before == during
 
 
 async def test_an_open_request_is_finished() -> None:
@@ -66,14 +64,6 @@ async def test_queries_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
 
     assert answer.text == "something-private"
     assert [r.name for r in caplog.records if r.name.startswith("uvicorn") and "private" in r.getMessage()] == []
-
-
-async def test_a_taken_port_is_a_configuration_error() -> None:
-    """The message names the address and the way out."""
-    async with serve(api_of()) as port:
-        with pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{port}.*http\."):
-            async with serve(api_of(), port=port):
-                pass
 
 
 async def test_two_lengths_are_refused_by_the_server() -> None:

@@ -74,14 +74,19 @@ def one_call(content: str, app: str = "shop") -> bytes:
 
 
 async def test_a_trace_sent_twice_is_the_same_turns(settings: Settings, gateway: httpx.AsyncClient) -> None:
-    """Plain and compressed, of one app and of another: the ids tell that nothing is new, in each app by itself."""
+    """Plain and compressed, of one app and of another: the ids tell that nothing is new, in each app by itself.
+
+    An SDK that knows one address sends its metrics too: taken and dropped, an error would stand in its log each minute.
+    """
     packed = gzip.compress(TRACES)
     for name in ("shop", "bank"):
         for body, more in ((TRACES, {}), (packed, {"content-encoding": "gzip"})):
             answer = await gateway.post("/v1/traces", content=body, headers=headers(name, **more))
             assert (answer.status_code, answer.content, answer.headers["content-type"]) == (200, b"", PROTOBUF)
+    metrics = await gateway.post("/v1/metrics", content=b"anything", headers=headers())
     turns = await written(settings)
 
+    assert (metrics.status_code, metrics.content) == (200, b"")
     assert len(turns) == 4 * 14
     for app in ("shop", "bank"):
         assert len({(turn["session_id"], turn["message_id"]) for turn in turns if turn["app_id"] == app}) == 14
@@ -138,13 +143,6 @@ async def test_while_kafka_is_away(settings: Settings) -> None:
 
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
     assert "asking again does no harm" in answer.json()["message"]
-
-
-async def test_metrics_are_taken_and_dropped(gateway: httpx.AsyncClient) -> None:
-    """An SDK that knows one address sends them too; an error would stand in its log each minute."""
-    answer = await gateway.post("/v1/metrics", content=b"anything", headers=headers())
-
-    assert (answer.status_code, answer.content) == (200, b"")
 
 
 @pytest.mark.slow
