@@ -27,7 +27,12 @@ def said_now(*session_ids: str) -> list[Record]:
 
 
 async def test_live_traffic_is_judged_and_nothing_is_written(settings: Settings) -> None:
-    """Sessions from before are not seen, those said meanwhile alert here, and no alert reaches a topic."""
+    """Sessions from before are not seen, those said meanwhile alert here, and no alert reaches a topic.
+
+    Silence is said, rather than a threshold of nothing.
+    """
+    with pytest.raises(ConfigurationError, match="nothing came in 1 s"):
+        await asyncio.to_thread(watched, settings, 1.0)
     await send_to_turns(settings, said_now("before"))
     watching = asyncio.create_task(asyncio.to_thread(watched, settings, 4.0))
     sent = 1
@@ -45,9 +50,3 @@ async def test_live_traffic_is_judged_and_nothing_is_written(settings: Settings)
     assert all(each.session_id.startswith("live-") and each.alerts for each in whole)
     turns, alerts = await records_on(settings, TURNS), await records_on(settings, ALERTS)
     assert (len(turns), len(alerts)) == (sent * len(LOUD), 0)
-
-
-async def test_silence_is_said(settings: Settings) -> None:
-    """Rather than a threshold of nothing."""
-    with pytest.raises(ConfigurationError, match="nothing came in 1 s"):
-        await asyncio.to_thread(watched, settings, 1.0)

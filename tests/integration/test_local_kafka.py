@@ -124,25 +124,18 @@ def test_broker_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
         assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
-def test_taken_port_is_refused(tmp_path: Path) -> None:
-    """The port somebody asked for is never replaced by another."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-
-        with pytest.raises(BrokerError, match=rf"port {port} .*--port"):
-            LocalKafka(tmp_path, port=port).start()
-
-
 def test_a_strangers_port_is_never_exchanged_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next command would look there and talk to the stranger: nothing starts, and what to do is said.
 
-    So with a port of the settings and with the one that the data had before; started on another port, the next commands
-    know it, also after it has stopped.
+    So with a port that is named, one of the settings, and the one that the data had before; started on another port,
+    the next commands know it, also after it has stopped.
     """
     monkeypatch.delenv("TURNTIDE_KAFKA", raising=False)
     monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         taken = stranger.getsockname()[1]
+        with pytest.raises(BrokerError, match=rf"port {taken} .*--port"):
+            LocalKafka(tmp_path / "named", port=taken).start()
         monkeypatch.setenv("TURNTIDE_KAFKA__BOOTSTRAP", f"127.0.0.1:{taken}")
         by_settings = str(turntide("kafka", "start").exception)
         monkeypatch.delenv("TURNTIDE_KAFKA__BOOTSTRAP")

@@ -62,24 +62,22 @@ async def test_every_turn_arrives_in_the_order_of_its_session(settings: Settings
     assert numbers == {f"s-{n}": list(range(100)) for n in range(100)}
 
 
-async def test_bad_lines_do_not_stop_the_rest(settings: Settings) -> None:
-    """Each is reported by its line; a record that the topic would refuse is one of them."""
+async def test_bad_lines_a_limit_and_other_times(settings: Settings) -> None:
+    """Each bad line is reported and does not stop the rest; one that the topic would refuse is one of them.
+
+    No more is sent than asked for, and times become those of sending.
+    """
     escapes = json.dumps("\x01" * 200_000).encode()  # 200 KB of content, 1.2 MB on the wire
     oversize = turn_line("s", 1).replace(b'"text"', escapes)
-    summary, refused = await produced(settings, turn_line("s", 0) + b"{oops\n" + oversize + turn_line("s", 2))
+    bad, refused = await produced(settings, turn_line("s", 0) + b"{oops\n" + oversize + turn_line("s", 2))
+    before = datetime.now(UTC)
+    some, _ = await produced(settings, b"".join(turn_line("s", n) for n in range(100)), limit=7, shift_to_now=True)
+    first, second, *shifted = [msgspec.json.decode(r.value, type=Turn) for r in await records_on(settings, TURNS)]
+    times = [turn.timestamp for turn in shifted]
 
     assert [malformed.line for malformed in refused] == [2, 3]
-    assert (summary.turns, summary.malformed, summary.acknowledged) == (2, 2, 2)
-    assert [msgspec.json.decode(r.value, type=Turn).turn for r in await records_on(settings, TURNS)] == [0, 2]
-
-
-async def test_limit_and_shift(settings: Settings) -> None:
-    """No more than asked for, and times become those of sending."""
-    before = datetime.now(UTC)
-    summary, _ = await produced(settings, b"".join(turn_line("s", n) for n in range(100)), limit=7, shift_to_now=True)
-    times = [msgspec.json.decode(record.value, type=Turn).timestamp for record in await records_on(settings, TURNS)]
-
-    assert (summary.turns, summary.acknowledged, len(times)) == (7, 7, 7)
+    assert (bad.turns, bad.malformed, bad.acknowledged, first.turn, second.turn) == (2, 2, 2, 0, 2)
+    assert (some.turns, some.acknowledged, len(times)) == (7, 7, 7)
     assert before <= min(times)
     assert times == sorted(times)
 

@@ -27,36 +27,28 @@ async def values(settings: Settings) -> list[bytes]:
 
 
 async def test_many_records_arrive_in_order_in_batches_the_broker_takes(settings: Settings, producer: Producer) -> None:
-    """Several megabytes are cut into record batches below the limit; headers and tombstones survive."""
+    """Several megabytes are cut into record batches below the limit; headers and tombstones survive.
+
+    The broker numbers what this producer sends, so that a retry after a lost answer is recognised (hazard 6).
+    """
+    manager = producer._producer._txn_manager
     sent = [Record(b"k", b"%04d" % n * 5_000, (("n", b"%d" % n),)) for n in range(200)]
     pending = await producer.write(settings.topic_prefix, 0, sent)
     await acknowledged(pending)
 
     assert len(pending) >= sum(record.size_bytes for record in sent) // MAX_RECORD_BATCH_BYTES
     assert await values(settings) == [record.value for record in sent]
+    assert manager is not None
+    assert (manager.producer_id >= 0, manager.transactional_id) == (True, None)
 
 
-async def test_a_whole_is_one_batch_and_says_where_it_begins(settings: Settings, producer: Producer) -> None:
-    """Wholes follow each other: the offset of the first record is returned."""
-    records = [Record(b"k", b"v")] * 3
-
-    assert [await producer.write_whole(settings.topic_prefix, 0, records) for _ in range(3)] == [0, 3, 6]
-
-
-async def test_a_whole_that_is_too_large_writes_nothing(settings: Settings, producer: Producer) -> None:
-    """Neither what no batch can hold nor what the broker refuses leaves a part behind."""
-    megabyte = Random(0).randbytes(1024 * 1024)
+async def test_a_whole_is_one_batch_or_nothing(settings: Settings, producer: Producer) -> None:
+    """It says where it begins; what no batch can hold or the broker refuses leaves no part behind."""
+    records, megabyte = [Record(b"k", b"v")] * 3, Random(0).randbytes(1024 * 1024)
+    begun = [await producer.write_whole(settings.topic_prefix, 0, records) for _ in range(3)]
     for count in (2, MAX_WHOLE_BATCH_BYTES // len(megabyte) + 1):
         with pytest.raises(DeliveryFailed, match=settings.topic_prefix if count > 2 else "acknowledge"):
             await producer.write_whole(settings.topic_prefix, 0, [Record(b"k", megabyte)] * count)
 
-    assert await values(settings) == []
-
-
-async def test_retries_are_idempotent(producer: Producer) -> None:
-    """The broker numbers what this producer sends, so that a retry after a lost answer is recognised (hazard 6)."""
-    manager = producer._producer._txn_manager
-
-    assert manager is not None
-    assert manager.producer_id >= 0
-    assert manager.transactional_id is None
+    assert begun == [0, 3, 6]
+    assert await values(settings) == [b"v"] * 9

@@ -41,7 +41,8 @@ async def replay(*arguments: str) -> Result:
 async def test_digests_and_differences(settings: Settings) -> None:
     """Three turns and a broken record: a digest of their session, and all of it missing where nothing folded them.
 
-    A command that is on the log is a user's: its state has a digest too.
+    A command that is on the log is a user's: its state has a digest too. One session is not compared: that would hide
+    the others' differences.
     """
     forwarded = added("Good day.", "s-9", 0, Position("t", 0, 0), datetime.now(UTC))
     await send_to_turns(
@@ -63,10 +64,6 @@ async def test_digests_and_differences(settings: Settings) -> None:
     assert found["counts"]["state missing"] == found["checked"]["state"] > 3
     assert {"archive", "index", "users' state"} == found["not_checked"].keys()
     assert (3, 1) == (found["counts"]["commands.v1 missing"], found["counts"]["commands.v1 false"])
-
-
-def test_compare_refuses_a_part() -> None:
-    """A comparison of one session would hide the others' differences."""
     assert "--compare looks at everything" in refused("replay", "--compare", "--session", "s-1")
 
 

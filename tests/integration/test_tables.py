@@ -18,7 +18,10 @@ async def table(settings: Settings, producer: Producer) -> StateTable:
 
 @pytest.mark.behaviour("topic-25", "card-02")
 async def test_state_is_rebuilt_from_the_changelog(settings: Settings, producer: Producer) -> None:
-    """What one table wrote, a second one recovers: changes, deletions and all, per partition; megabytes at once."""
+    """What one table wrote, a second one recovers: changes, deletions and all, per partition; megabytes at once.
+
+    A second recovery keeps what nobody else wrote to, takes in what another worker wrote, and releases partitions.
+    """
     first = await table(settings, producer)
     await first.write(0, 5, {"a": {"head": b"1", "b0": b"x"}, "b": {"head": b"2"}})
     await first.write(0, 9, {"a": {"head": b"3", "b0": None}, "b": {"head": None}})
@@ -30,6 +33,16 @@ async def test_state_is_rebuilt_from_the_changelog(settings: Settings, producer:
     assert second.partition(0).entities == {"a": {"head": b"3"}}
     assert second.partition(1).entities == {"c": large}
     assert second.partition(0).size_bytes == first.partition(0).size_bytes == 1
+
+    await first.write(0, 10, {"a": {"head": b"4"}})
+    kept = first.partition(0)
+    await first.recover([0, 1])
+    await second.recover([0])
+
+    assert first.partition(0) is kept
+    assert second.partition(0).entities == {"a": {"head": b"4"}}
+    with pytest.raises(KeyError):
+        second.partition(1)
 
 
 @pytest.mark.behaviour("card-02")
@@ -44,19 +57,3 @@ async def test_foreign_write_fences(settings: Settings, producer: Producer) -> N
     recovered = await table(settings, producer)
 
     assert recovered.partition(0).entities == {"a": {"head": b"new"}}
-
-
-async def test_recovery_keeps_what_nobody_else_wrote_to(settings: Settings, producer: Producer) -> None:
-    """A second recovery takes in what another worker wrote, and releases partitions that moved away."""
-    first = await table(settings, producer)
-    second = await table(settings, producer)
-    await first.write(0, 1, {"a": {"head": b"1"}})
-    kept = first.partition(0)
-
-    await first.recover([0, 1])
-    await second.recover([0])
-
-    assert first.partition(0) is kept
-    assert second.partition(0).entities == {"a": {"head": b"1"}}
-    with pytest.raises(KeyError):
-        second.partition(1)
