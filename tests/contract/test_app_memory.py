@@ -66,7 +66,10 @@ async def test_spaces_stay_apart(apps: AppMemoryIndex) -> None:
 
 @pytest.mark.behaviour("app-31")
 async def test_a_shared_memory_is_read_where_it_is_shared(apps: AppMemoryIndex) -> None:
-    """Only by the apps it names, only if they ask for what is shared, and without what is nobody's business there."""
+    """Only by the apps it names, only if they ask for what is shared, and without what is nobody's business there.
+
+    A user's memory is shared with the same user: another app's own space, and its other users, never see it.
+    """
     event = memory(0, related_conversations=["s7"], conflicts_with=[2], shared_with=["b", "c", "b", "a"])
     await index(apps, event, memory(1), memory(4, app="b"))
     (seen,) = await apps.shared_with("b")
@@ -80,13 +83,8 @@ async def test_a_shared_memory_is_read_where_it_is_shared(apps: AppMemoryIndex) 
     assert ("a", event.content, ["b"]) == (seen.app_id, seen.content, seen.shared_with)
     assert ("", "", [], []) == (seen.session_id, seen.user_id, seen.related_conversations, seen.conflicts_with)
     assert [2, 1] == await numbers(apps, "a", shared=True)
-
-
-async def test_a_user_s_memory_is_shared_with_the_same_user(apps: AppMemoryIndex) -> None:
-    """Another app's own space, and its other users, never see it."""
-    await index(apps, memory(0, space="user", shared_with=["b"]))
-
-    assert [[1], [], []] == [await numbers(apps, "b", user, shared=True) for user in ("u", "v", "")]
+    await index(apps, memory(7, space="user", shared_with=["d"]))
+    assert [[8], [], []] == [await numbers(apps, "d", user, shared=True) for user in ("u", "v", "")]
 
 
 @pytest.mark.parametrize("later", [memory(0, shared_with=["c"]), memory(0), gone(0), gone(0, shared_with=["b"])])

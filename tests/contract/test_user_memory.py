@@ -78,36 +78,15 @@ async def test_a_value_that_comes_back_is_several(store: VectorStore) -> None:
     ]
 
 
-async def episodes(store: VectorStore) -> IndexedUser:
-    """Four episodes of two turns."""
+async def test_the_latest_or_nearest_episodes_come_first(store: VectorStore) -> None:
+    """Below the distance and of the time only; how far is the embedder's matter, no words are near to nothing."""
     user = IndexedUser(store, high_turns=2, keep_turns=0)
     user.chat(8)
-    summaries = {
-        1: "They compared databases.",
-        3: "They baked bread, and took notes in databases.",
-        5: "They bought boats.",
-        7: " ",
-    }
-    for first, summary in summaries.items():
+    told = ("They compared databases.", "They baked bread, and took notes in databases.", "They bought boats.", " ")
+    for first, summary in zip((1, 3, 5, 7), told, strict=True):
         user.answer(first, first + 1, summary, key_topics=["one", "two"])
     await user.index()
-    return user
-
-
-async def test_the_latest_episodes_come_first(store: VectorStore) -> None:
-    """As many as are asked for."""
-    user = await episodes(store)
-
-    assert [e.turn_range for e in await user.memory.episodes("a", "u", limit=3)] == [
-        "turns 7-8",
-        "turns 5-6",
-        "turns 3-4",
-    ]
-
-
-async def test_the_nearest_episodes_come_first(store: VectorStore) -> None:
-    """Below the distance and of the time only; how far is the embedder's matter, no words are near to nothing."""
-    user = await episodes(store)
+    latest = await user.memory.episodes("a", "u", limit=3)
     near = await user.memory.find_episodes("a", "u", "What of databases?", max_distance=0.4, top_k=3)
     nearest = await user.memory.find_episodes("a", "u", "databases", max_distance=0.2, top_k=3)
     one = await user.memory.find_episodes("a", "u", "databases", max_distance=2.0, top_k=1)
@@ -115,6 +94,7 @@ async def test_the_nearest_episodes_come_first(store: VectorStore) -> None:
     then = Between(second.started_at, second.ended_at)
     of_then = await user.memory.find_episodes("a", "u", "databases", max_distance=2.0, top_k=1, between=then)
 
+    assert [e.turn_range for e in latest] == ["turns 7-8", "turns 5-6", "turns 3-4"]
     assert [e.turn_range for e, _ in near] == ["turns 1-2", "turns 3-4"]
     assert [distance for _, distance in near] == pytest.approx([0.0, 0.29289], abs=1e-4)
     assert [e.turn_range for e, _ in nearest] == [e.turn_range for e, _ in one] == ["turns 1-2"]
