@@ -52,21 +52,19 @@ def client_of(server: StandIn, *, dim: int | None = 256, tries: int = 2, timeout
 
 
 def test_asks_as_the_api_says(server: StandIn) -> None:
-    """Path, key and body; the name says which model's vectors these are."""
-    client = client_of(server)
+    """Path, key, body and the text's head; the name says whose vectors these are. A dimension that is set asks nothing.
+
+    Models refuse what is longer than their window, and tokens cost.
+    """
+    client, asking = client_of(server), client_of(server, dim=None)
     client.embed(["hello"])
-    (asked,) = server.asked
+    client.embed(["x" * 300_000])
+    dims = [client.dim, asking.dim]
+    (asked, long, _) = server.asked
 
     assert (asked.path, asked.headers["authorization"]) == ("/v1/embeddings", f"Bearer {SECRET}")
     assert asked.body == {"model": "served", "input": ["hello"], "encoding_format": "float"}
-    assert client.name == "openai:served"
-
-
-def test_the_dimension_is_asked_for_or_set(server: StandIn) -> None:
-    """Set, nothing is sent before the first text."""
-    asked, given = client_of(server, dim=None), client_of(server, dim=256)
-
-    assert (asked.dim, given.dim, len(server.asked)) == (256, 256, 1)
+    assert (client.name, dims, len(long.body["input"][0])) == ("openai:served", [256, 256], HEAD_CHARS)
 
 
 def test_large_batches_are_cut(server: StandIn) -> None:
@@ -77,13 +75,6 @@ def test_large_batches_are_cut(server: StandIn) -> None:
     assert [len(asked.body["input"]) for asked in server.asked] == [256, 256, 88]
     assert vectors.any(axis=1).tolist() == [bool(n % 3) for n in range(900)]
     assert vectors[899].tobytes() == client_of(server).embed([texts[899]])[0].tobytes()
-
-
-def test_only_the_head_is_sent(server: StandIn) -> None:
-    """Models refuse what is longer than their window, and tokens cost."""
-    client_of(server).embed(["x" * 300_000])
-
-    assert len(server.asked[0].body["input"][0]) == HEAD_CHARS
 
 
 @pytest.mark.parametrize(
@@ -129,17 +120,14 @@ def test_a_server_that_takes_fewer_texts_gets_fewer(server: StandIn) -> None:
 
 
 def test_a_text_that_is_refused_is_shortened(server: StandIn) -> None:
-    """Until the model's window takes it; its neighbours are not touched."""
-    server.refuses = lambda text: len(text) > 600
-    vectors = client_of(server).embed(["hello", "word" * 1_000])
+    """Until the model's window takes it; its neighbours are not touched. At no length it has a zero row.
 
-    assert vectors.any(axis=1).tolist() == [True, True]
-    assert len(server.asked[-1].body["input"][0]) == 500
+    It must not hold up the index for ever.
+    """
+    server.refuses = lambda text: len(text) > 600 or "poison" in text
+    long = client_of(server).embed(["hello", "word" * 1_000])
+    sent = len(server.asked[-1].body["input"][0])
+    poisoned = client_of(server).embed(["hello", "poison", "there"])
 
-
-def test_a_text_that_is_refused_at_any_length_has_a_zero_row(server: StandIn) -> None:
-    """It must not hold up the index for ever."""
-    server.refuses = lambda text: "poison" in text
-    vectors = client_of(server).embed(["hello", "poison", "there"])
-
-    assert vectors.any(axis=1).tolist() == [True, False, True]
+    assert (long.any(axis=1).tolist(), sent) == ([True, True], 500)
+    assert poisoned.any(axis=1).tolist() == [True, False, True]

@@ -68,13 +68,15 @@ async def test_the_model_s_summary_is_taken(server: StandIn, llm: OpenAiLlm) -> 
 
 @pytest.mark.parametrize("mode", EVERY_TROUBLE)
 async def test_the_default_serves_when_the_model_fails(server: StandIn, impatient: OpenAiLlm, mode: Mode) -> None:
-    """The very summary that it would have made, and the record says whose it is."""
+    """The very summary that it would have made, and the record says whose it is; no fact: the rules' are stored."""
     server.mode = mode
     made = await summarised(server, impatient, {"summary": "User asked about vector databases."})
     default = await ExtractiveSummariser(Policy()).summarise(TURNS)
 
     assert (made.text, made.summarised_by) == (default.text, "extractive")
     assert made.fell_back
+    server.say = lambda _system, _user: json.dumps({"facts": [fact()]})
+    assert await LlmFactExtractor(impatient).extract("My name is Mira") is None
 
 
 async def test_what_is_said_cannot_leave_its_string(server: StandIn, llm: OpenAiLlm) -> None:
@@ -184,12 +186,3 @@ async def test_no_more_is_taken_than_an_event_holds(server: StandIn, llm: OpenAi
 
     assert found is not None
     assert (len(found.facts), len(found.retractions)) == (64, 64)
-
-
-@pytest.mark.parametrize("mode", EVERY_TROUBLE)
-async def test_a_model_that_fails_finds_nothing(server: StandIn, impatient: OpenAiLlm, mode: Mode) -> None:
-    """The rules' facts are stored already."""
-    server.say = lambda _system, _user: json.dumps({"facts": [fact()]})
-    server.mode = mode
-
-    assert await LlmFactExtractor(impatient).extract("My name is Mira") is None
