@@ -60,7 +60,7 @@ def test_asks_as_the_api_says(server: StandIn) -> None:
     client.embed(["hello"])
     client.embed(["x" * 300_000])
     dims = [client.dim, asking.dim]
-    (asked, long, _) = server.asked
+    (_, asked, long) = server.asked
 
     assert (asked.path, asked.headers["authorization"]) == ("/v1/embeddings", f"Bearer {SECRET}")
     assert asked.body == {"model": "served", "input": ["hello"], "encoding_format": "float"}
