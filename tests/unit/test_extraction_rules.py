@@ -2,11 +2,12 @@
 
 import pytest
 
-from jobs.lab.eval.extraction import measure, read_sentences
+from jobs.lab.eval.extraction import measure, read_messages
 from models.events.base import Role
 from models.events.project_items import MemoryType
 from models.language.statements.extraction import ExtractedStatement, extract
 from models.language.statements.subjects import CATEGORIES_OF_SLOTS, SLOTS, TECHNOLOGIES
+from models.policy import Policy
 from models.policy.project import LongTermPolicy
 from tests.support.data_files import data_file
 from tests.support.fields import assert_fields
@@ -49,8 +50,8 @@ def test_doubts_are_named_and_keep_a_statement_from_being_kept(text: str, doubt:
 
 def test_the_labelled_messages_are_read_as_labelled() -> None:
     """Each type nearly in full on the messages that rules were written by, and silence where nothing is stated."""
-    sentences = [each for each in read_sentences() if each.split == "dev"]
-    report = measure(sentences, lambda each: extract(each.text, each.role, context=each.context), PROMOTED)
+    sentences = [each for each in read_messages() if each.split == "dev"]
+    report = measure(sentences, Policy())
 
     assert min(figures.precision or 0 for figures in report["by_type"].values()) >= 0.93
     assert min(figures.recall or 0 for figures in report["by_type"].values()) >= 0.85

@@ -11,19 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.cli import examples
-from jobs.shared.output import OutputFormat, Printer
+from jobs.lab.commands import LabGroup
+from jobs.shared.output import OutputFormat, OutputOption, Printer
 
 if TYPE_CHECKING:
     from jobs.lab.bench.result import Result
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Measure speed on this machine, compared with other ways to do the same work.",
-)
+app = LabGroup("lab bench", "Measure speed on this machine, compared with other ways to do the same work.")
 _HELP = tomllib.loads((Path(__file__).parent / "help.toml").read_text("utf-8"))
-Form = Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")]
 _ON_KAFKA = {"stream", "kills", "scale", "recovery", "roles", "gateway"}
 """Measured on a Kafka of their own."""
 _WITH_CONTENDERS = {"stream", "kills"}
@@ -32,9 +27,8 @@ Quick = Annotated[bool, typer.Option("--quick", help="One short run to check tha
 
 def _command(name: str, function: Callable[..., None]) -> None:
     """Add a bench; its help begins with the first line of its function, if there is one."""
-    lines = (f"turntide lab bench {line}" for line in _HELP[name]["examples"])
     text = "\n\n".join(filter(None, (function.__doc__, _HELP[name]["help"])))
-    app.command(name, help=text, epilog=examples(*lines))(function)
+    app.shown(*_HELP[name]["examples"], name=name, help=text)(function)
 
 
 def _with_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -56,7 +50,7 @@ def _run(bench: str, output: OutputFormat, *, quick: bool = False, **size: objec
 
 
 def _quick_or_whole(name: str) -> Callable[..., None]:
-    def measure(*, quick: Quick = False, output: Form = OutputFormat.TABLE) -> None:
+    def measure(*, quick: Quick = False, output: OutputOption = OutputFormat.TABLE) -> None:
         _run(name, output, quick=quick)
 
     return measure
@@ -72,7 +66,7 @@ def kills(
     count: Annotated[int, typer.Option("--kills", min=1, max=30, help="How often each contender is killed.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same turns and the same kills.")] = 1,
     contender: Annotated[list[str] | None, typer.Option(help="Contender to run; may be repeated. None: all.")] = None,
-    output: Form = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Kill (−9) the sessions role, Faust per event, Quix Streams and Bytewax at the same moments; count."""
     from jobs.lab.bench.kills import contenders
@@ -90,7 +84,7 @@ def page(
         typer.Argument(help="Folder of stream.json, recovery.json, scale.json, memory.json, kills.json, chaos.json."),
     ] = Path("deploy") / "measurements",
     *,
-    output: Form = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Write the page of measurements (README.md and pictures) from the JSON output of the benches."""
     from jobs.lab.bench.result import PAGE, write_page
@@ -113,7 +107,7 @@ def memory(
     sessions: Annotated[int, typer.Option(min=20, help="Sessions in all.")] = 1_000_000,
     open_at_once: Annotated[int, typer.Option("--open", min=20, help="Most sessions open at once.")] = 50_000,
     quick: Quick = False,
-    output: Form = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Show that memory is bounded: the process grows with the open sessions, not with all sessions."""
     _run("memory", output, quick=quick, sessions=sessions, open_at_once=open_at_once)
@@ -126,7 +120,7 @@ def recovery(
     keys: Annotated[
         list[int] | None, typer.Option(min=1_000, help="Keys of the state; may be repeated. [100000, 1000000]")
     ] = None,
-    output: Form = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Compare the time to restore state from its changelog: ours in memory, ours in RocksDB, a stock Faust table."""
     _run("recovery", output, quick=quick, wanted_keys=keys or ())
@@ -144,7 +138,7 @@ def topics(
     ] = None,
     quick: Quick = False,
     role: Annotated[bool, typer.Option("--role/--no-role", help="Run the sessions role too, on its own Kafka.")] = True,
-    output: Form = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Measure topic memory: time, packing, size, throughput with and without it, and recall from summaries."""
     from jobs.lab.bench.measuring import own_environment
@@ -164,7 +158,7 @@ def retrieve(
     end_to_end: Annotated[
         bool, typer.Option("--end-to-end", help="Also time a turn from sending to its context, on its own Kafka.")
     ] = False,
-    output: Form = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Measure reading memory from the local store: inside the process, and over HTTP at a steady rate."""
     _run("retrieve", output, quick=quick, memories=memories, rate=rate, seconds=seconds, end_to_end=end_to_end)
@@ -178,7 +172,7 @@ def archive(
         Path | None,
         typer.Option(help="Folder for the archive, kept for the next run; none: a temporary one."),
     ] = None,
-    output: Form = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Measure the archive: landing (against the physical limit), size, merging, views, mining jobs, the report."""
     from jobs.shared.output import progress_bar

@@ -4,43 +4,38 @@ import asyncio
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
+from importlib import import_module
 from inspect import iscoroutine
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from jobs.cli import examples
-from jobs.shared.output import OutputFormat, Printer, progress_bar
+from jobs.lab.commands import LabGroup
+from jobs.shared.output import OutputFormat, OutputOption, Printer, progress_bar
+from models.errors import ConfigurationError
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Measure the quality of Turntide's judgements and memory on dialogues.",
-)
-
+app = LabGroup("lab eval", "Measure the quality of Turntide's judgements and memory on dialogues.")
 
 EmbedderName = StrEnum("EmbedderName", ["WORDLLAMA", "E5", "MINILM"])
+EmbedderOption = Annotated[EmbedderName, typer.Option("--embedder", help="Embedder to measure with.")]
 RetrievalFormat = StrEnum("RetrievalFormat", ["LOCOMO", "LONGMEMEVAL"])
 """Formats of conversations that come with questions and their evidence."""
+FactsSplit = StrEnum("FactsSplit", ["DEV", "TEST", "ALL"])
+ExtractionSplit = StrEnum("ExtractionSplit", ["DEV", "TEST", "RARE", "FOREIGN", "ALL"])
+LeaveOut = StrEnum("LeaveOut", ["AUTO", "FAMILY", "NOTHING"])
 _DATA = "Conversations with questions and the turns that answer them."
-Form = Annotated[OutputFormat, typer.Option("--output", help="Format of the figures.")]
 _SET = "Labelled messages, JSON lines. None: the set that Turntide brings."
 _TALKS = "Talks with questions, JSON lines. None: the set that Turntide brings."
 _SPLIT = "Tune rules on dev only; all other splits only measure."
 ShowMisses = Annotated[bool, typer.Option("--show-misses", help="Also print misses and false hits, with the messages.")]
-FactsSplit = StrEnum("FactsSplit", ["DEV", "TEST", "ALL"])
-LeaveOut = StrEnum("LeaveOut", ["AUTO", "FAMILY", "NOTHING"])
-ExtractionSplit = StrEnum("ExtractionSplit", ["DEV", "TEST", "RARE", "FOREIGN", "ALL"])
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab eval escalation",
-        "turntide lab eval escalation --data dialogues.jsonl --output json",
-        "turntide lab eval escalation --data dialogues.jsonl --texts pool.jsonl.gz --leave-out family",
-        "turntide lab eval escalation --data mine.jsonl --leave-out nothing",
-    )
+@app.shown(
+    "escalation",
+    "escalation --data dialogues.jsonl --output json",
+    "escalation --data dialogues.jsonl --texts pool.jsonl.gz --leave-out family",
+    "escalation --data mine.jsonl --leave-out nothing",
 )
 def escalation(
     *,
@@ -64,7 +59,7 @@ def escalation(
             "for families that it was trained on."
         ),
     ] = LeaveOut.AUTO,
-    output: Form = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Measure how well the scorer tells escalations from harmless talk, prefix by prefix, through the real fold.
 
@@ -81,19 +76,13 @@ def escalation(
     show(measure(dialogues, leave_out.value, pool), Printer(output))
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab eval facts",
-        "turntide lab eval facts --split dev --show-misses",
-        "turntide lab eval facts --data messages.jsonl --output json",
-    )
-)
+@app.shown("facts", "facts --split dev --show-misses", "facts --data messages.jsonl --output json")
 def facts(
     *,
     data: Annotated[Path | None, typer.Option(help=_SET, show_default=False)] = None,
     split: Annotated[FactsSplit, typer.Option(help=_SPLIT)] = FactsSplit.ALL,
     show_misses: ShowMisses = False,
-    output: Form = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Measure the facts that rules extract from users' messages, without a language model: to keep, and to forget.
 
@@ -101,33 +90,16 @@ def facts(
     confidence and importance. Two values agree if they have the same words, or one contains the other in one piece.
     --output csv prints the figures by category, or with --show-misses the misses. Needs no Kafka.
     """
-    from jobs.lab.eval.facts import measure, read_messages
-    from models.language.facts.extraction import extract
-    from streams.settings import load_settings
-    from streams.wiring import policy_of
-
-    messages = [message for message in read_messages(data) if split in (FactsSplit.ALL, message.split)]
-    _publish(
-        "eval-facts",
-        output,
-        measure(messages, extract, policy_of(load_settings()).users.facts),
-        show_misses=show_misses,
-    )
+    _by_rules("facts", output, data, split, show_misses=show_misses)
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab eval extraction",
-        "turntide lab eval extraction --split dev --show-misses",
-        "turntide lab eval extraction sentences.jsonl --output json",
-    )
-)
+@app.shown("extraction", "extraction --split dev --show-misses", "extraction sentences.jsonl --output json")
 def extraction(
     file: Annotated[Path | None, typer.Argument(help=_SET, show_default=False)] = None,
     *,
     split: Annotated[ExtractionSplit, typer.Option(help=_SPLIT)] = ExtractionSplit.ALL,
     show_misses: ShowMisses = False,
-    output: Form = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Measure the decisions, goals, constraints … extracted from project talk, compared with the source's patterns.
 
@@ -135,26 +107,13 @@ def extraction(
     Subjects have their own count. --output csv prints the figures by split and type, or with --show-misses the misses.
     Needs no Kafka.
     """
-    from jobs.lab.eval.extraction import measure, read_sentences
-    from models.errors import ConfigurationError
-    from models.language.statements.extraction import extract
-    from streams.settings import load_settings
-    from streams.wiring import policy_of
-
-    sentences = [each for each in read_sentences(file) if split in (ExtractionSplit.ALL, each.split)]
-    if not sentences:
-        raise ConfigurationError(f"no labelled sentence of split {split.value}: give a file that has some")
-    promote_from = policy_of(load_settings()).projects.long_term.promote_from
-    report = measure(sentences, lambda each: extract(each.text, each.role, context=each.context), promote_from)
-    _publish("eval-extraction", output, report, show_misses=show_misses)
+    _by_rules("extraction", output, file, split, show_misses=show_misses)
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab eval topics",
-        "turntide lab eval topics locomo10.json --embedder e5 --output json",
-        "turntide lab eval topics dialogues.jsonl --where label=benign",
-    )
+@app.shown(
+    "topics",
+    "topics locomo10.json --embedder e5 --output json",
+    "topics dialogues.jsonl --where label=benign",
 )
 def topics(
     files: Annotated[
@@ -162,15 +121,13 @@ def topics(
         typer.Argument(help="Dialogues, in any format of `turntide produce`. None: the demo's.", show_default=False),
     ] = None,
     *,
-    embedder: Annotated[
-        EmbedderName, typer.Option(help="Embedder to find the threshold for.")
-    ] = EmbedderName.WORDLLAMA,
+    embedder: EmbedderOption = EmbedderName.WORDLLAMA,
     where: Annotated[
         list[str] | None, typer.Option(help="Only dialogues with this field, as name=value; may be repeated.")
     ] = None,
     sessions: Annotated[int, typer.Option(min=1, max=10_000, help="Sessions to mix from the dialogues.")] = 60,
     seed: Annotated[int, typer.Option(min=0, help="The same seed and dialogues give the same figures.")] = 1,
-    output: Form = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Find the cosine above which a message joins a topic, for one embedder.
 
@@ -182,25 +139,23 @@ def topics(
     from jobs.lab.eval.topics import measure
 
     dialogues = read_dialogues(files or [], parse_conditions(where or []))
-    _measure("topics", output, embedder, partial(measure, dialogues), sessions=sessions, seed=seed)
+    _measure("topics", output, embedder, partial(measure, dialogues, sessions=sessions, seed=seed))
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab eval retrieval",
-        "turntide lab eval retrieval --data locomo10.json --embedder e5",
-        "turntide lab eval retrieval --data longmemeval_s.json --format longmemeval --limit-conversations 50",
-    )
+@app.shown(
+    "retrieval",
+    "retrieval --data locomo10.json --embedder e5",
+    "retrieval --data longmemeval_s.json --format longmemeval --limit-conversations 50",
 )
 def retrieval(
     *,
     data: Annotated[Path | None, typer.Option(help=f"{_DATA} None: only the sets that ship with Turntide.")] = None,
     form: Annotated[RetrievalFormat, typer.Option("--format", help="Format of --data.")] = RetrievalFormat.LOCOMO,
-    embedder: Annotated[EmbedderName, typer.Option(help="Embedder to search with.")] = EmbedderName.WORDLLAMA,
+    embedder: EmbedderOption = EmbedderName.WORDLLAMA,
     limit_conversations: Annotated[
         int | None, typer.Option(min=1, help="Only the first conversations, this many.", show_default="all")
     ] = None,
-    output: Form = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Measure the share of evidence that hybrid search finds: BM25 alone, the formula, the ranker.
 
@@ -219,19 +174,13 @@ def retrieval(
     _measure("retrieval", output, embedder, partial(measure, [*sets, *own_questions()]))
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab eval context",
-        "turntide lab eval context --embedder e5 --output json",
-        "turntide lab eval context talks.jsonl --one-user --output csv",
-    )
-)
+@app.shown("context", "context --embedder e5 --output json", "context talks.jsonl --one-user --output csv")
 def context(
     file: Annotated[Path | None, typer.Argument(help=_TALKS, show_default=False)] = None,
     *,
-    embedder: Annotated[EmbedderName, typer.Option(help="Embedder to search with.")] = EmbedderName.WORDLLAMA,
+    embedder: EmbedderOption = EmbedderName.WORDLLAMA,
     one_user: Annotated[bool, typer.Option("--one-user", help="Give all talks to one user, which is harder.")] = False,
-    output: Form = OutputFormat.TABLE,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Measure how many questions about talks have their answer in the prompt that memory makes.
 
@@ -241,22 +190,15 @@ def context(
     """
     from jobs.lab.eval.context_answers import measure, read_talks
 
-    _measure("context", output, embedder, partial(measure, read_talks(file)), one_user=one_user)
+    _measure("context", output, embedder, partial(measure, read_talks(file), one_user=one_user))
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab eval tiers --data locomo10.json",
-        "turntide lab eval tiers --data locomo10.json --embedder e5 --output json",
-    )
-)
+@app.shown("tiers --data locomo10.json", "tiers --data locomo10.json --embedder e5 --output json")
 def tiers(
     *,
     data: Annotated[Path, typer.Option(help=f"{_DATA} In LoCoMo's format.")],
-    embedder: Annotated[
-        EmbedderName, typer.Option(help="Embedder to measure distances with.")
-    ] = EmbedderName.WORDLLAMA,
-    output: Form = OutputFormat.TABLE,
+    embedder: EmbedderOption = EmbedderName.WORDLLAMA,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Measure what the three tiers keep of conversations, and how near episodes are to questions.
 
@@ -270,9 +212,7 @@ def tiers(
     _measure("tiers", output, embedder, partial(measure, read_questions(data)))
 
 
-def _measure(
-    name: str, output: OutputFormat, embedder: EmbedderName, measure: Callable[..., Any], **options: object
-) -> None:
+def _measure(name: str, output: OutputFormat, embedder: EmbedderName, measure: Callable[..., Any]) -> None:
     """Measure with this embedder, the policy and a bar of progress, and print."""
     from jobs.lab.bench.result import publish
     from streams.settings import load_settings
@@ -282,19 +222,26 @@ def _measure(
 
     def measured() -> object:
         with progress_bar(f"{name}, {embedder.value}") as progress:
-            found = measure(embedder_of(settings), policy_of(settings), progress, **options)
+            found = measure(embedder_of(settings), policy_of(settings), progress)
             return asyncio.run(found) if iscoroutine(found) else found
 
     publish(f"eval-{name}", output, measured)
 
 
-def _publish(section: str, output: OutputFormat, report: dict[str, Any], *, show_misses: bool) -> None:
-    """Print how messages were read; with their misses, CSV has these alone."""
+def _by_rules(name: str, output: OutputFormat, file: Path | None, split: StrEnum, *, show_misses: bool) -> None:
+    """Print how the rules read the messages of a split; with their misses, CSV has these alone."""
     from jobs.lab.bench.result import publish
     from jobs.lab.eval.scores import rows_of_misses
+    from streams.settings import load_settings
+    from streams.wiring import policy_of
 
+    evaluation = import_module(f"jobs.lab.eval.{name}")
+    chosen = [each for each in evaluation.read_messages(file) if split in ("all", each.split)]
+    if not chosen:
+        raise ConfigurationError(f"no labelled message of split {split.value}: give a file that has some")
+    report = evaluation.measure(chosen, policy_of(load_settings()))
     if output is not OutputFormat.CSV or not show_misses:
         hidden = set() if show_misses else {"misses"}
-        publish(section, output, lambda: {name: each for name, each in report.items() if name not in hidden})
+        publish(f"eval-{name}", output, lambda: {key: each for key, each in report.items() if key not in hidden})
     if output is not OutputFormat.JSON and show_misses:
         Printer(output).rows("Missed or wrong", rows_of_misses(report["misses"]))

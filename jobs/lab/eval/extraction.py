@@ -28,7 +28,8 @@ from jobs.lab.eval import scores
 from jobs.shared.dialogues import read_labelled
 from models.events.base import Role
 from models.events.project_items import MemoryType
-from models.language.statements.extraction import ExtractedStatement
+from models.language.statements.extraction import ExtractedStatement, extract
+from models.policy import Policy
 
 Split = Literal["dev", "test", "rare", "foreign"]
 
@@ -58,7 +59,7 @@ class LabelledSentence(Struct, frozen=True, forbid_unknown_fields=True):
     context: str = ""
 
 
-def read_sentences(file: Path | None = None) -> list[LabelledSentence]:
+def read_messages(file: Path | None = None) -> list[LabelledSentence]:
     """Read a labelled set; None: the one that Turntide brings. Errors as of `read_labelled`."""
     own = files(__package__).joinpath("extraction_sentences.jsonl")
     return read_labelled(file or own, LabelledSentence, "sentence")
@@ -74,14 +75,19 @@ _SEED_PATTERNS = (
 """Project memory, Automatic Extraction, as they stand there."""
 
 
-def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_from: float) -> Figures:
+def by_rules(sentence: LabelledSentence) -> list[ExtractedStatement]:
+    """What the rules find in a message."""
+    return extract(sentence.text, sentence.role, context=sentence.context)
+
+
+def measure(sentences: Sequence[LabelledSentence], policy: Policy, by: Extract = by_rules) -> Figures:
     """Run rules and source patterns over every message and count.
 
     `held_out` is of all splits but `dev`; `subjects` of statements whose type is right: a wrong subject counts against
     precision, an absent one against recall; `f1_ratio` of rules to source patterns, both on all messages.
     """
-    judged = [judge(each, extract(each), promote_from) for each in sentences]
-    bare = [judge(each, by_seed_patterns(each), promote_from) for each in sentences]
+    promote_from = policy.projects.long_term.promote_from
+    judged, bare = ([judge(each, way(each), promote_from) for each in sentences] for way in (by, by_seed_patterns))
     rules, patterns = scores.figures(judged), scores.figures(bare)
     return {
         **scores.of_set(judged, "difficulty"),

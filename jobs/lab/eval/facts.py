@@ -21,17 +21,14 @@ from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval import scores
 from jobs.shared.dialogues import read_labelled
 from models.events.user import ExtractedFact, FactCategory, FactKey, FactValue
-from models.language.facts.extraction import Extraction
+from models.language.facts.extraction import Extraction, extract
+from models.policy import Policy
 from models.policy.user import FactPolicy
 
 Split = Literal["dev", "test"]
 _ARTICLES = frozenset({"a", "an", "the"})
-_NUMBERS = {
-    word: str(number)
-    for number, word in enumerate(
-        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"], start=1
-    )
-}
+_COUNTED = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_NUMBERS = {word: str(number) for number, word in enumerate(_COUNTED, start=1)}
 _EDGES = ".,;:!?\"'“”\u2018\u2019()[]{}*`…$€£"
 _HYPHEN = re.compile(r"(?<=[^\W\d])-(?=[^\W\d])")
 
@@ -75,9 +72,9 @@ def read_messages(file: Path | None = None) -> list[LabelledMessage]:
 Extract = Callable[[str], Extraction]
 
 
-def measure(messages: Sequence[LabelledMessage], extract: Extract, policy: FactPolicy) -> Figures:
+def measure(messages: Sequence[LabelledMessage], policy: Policy, by: Extract = extract) -> Figures:
     """Run the extractor over every message and count; retractions count apart."""
-    judged = [_judge(message, extract(message.content), policy) for message in messages]
+    judged = [_judge(message, by(message.content), policy.users.facts) for message in messages]
     return {
         **asdict(scores.figures(judged)),
         **scores.of_set(judged, "kind"),
@@ -123,8 +120,7 @@ def _judge(message: LabelledMessage, extracted: Extraction, policy: FactPolicy) 
     ]
     with_key_first = sorted(message.facts, key=lambda label: label.key is None)
     right, absent, left = scores.paired(with_key_first, stored, _agree)
-    said = Counter((retraction.category, retraction.key) for retraction in message.retractions)
-    taken_back = Counter((retraction.category, retraction.key) for retraction in extracted.retractions)
+    said, taken_back = (Counter((each.category, each.key) for each in of.retractions) for of in (message, extracted))
     return scores.Judged(
         {"id": message.id, "split": message.split, "kind": message.kind, "content": message.content},
         right=[label.category for label, _ in right],

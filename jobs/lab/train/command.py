@@ -6,36 +6,24 @@ import asyncio
 import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from jobs.cli import examples
-from jobs.lab.eval.command import EmbedderName
+from jobs.lab.commands import LabGroup
+from jobs.lab.eval.command import EmbedderName, EmbedderOption
 from jobs.shared.output import OutputFormat, OutputOption, Printer
 from models.errors import ConfigurationError
 from streams.settings import load_settings
 from streams.wiring import embedder_of
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jobs.lab.train.scorer import Trainer
-    from jobs.shared.dialogues import LabelledDialogue
-
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Train weights, the table of near words and the packing dictionary.",
-)
+app = LabGroup("lab train", "Train weights, the table of near words and the packing dictionary.")
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab train scorer --data dialogues.jsonl --texts pool.jsonl.gz --to mine.scorer",
-        "turntide lab train scorer --data dialogues.jsonl --to mine.scorer --version shop-2 --no-measure",
-        "TURNTIDE_SCORER__FILE=mine.scorer turntide worker sessions",
-    )
+@app.shown(
+    "scorer --data dialogues.jsonl --texts pool.jsonl.gz --to mine.scorer",
+    "scorer --data dialogues.jsonl --to mine.scorer --version shop-2 --no-measure",
+    "TURNTIDE_SCORER__FILE=mine.scorer turntide worker sessions",
 )
 def scorer(
     *,
@@ -66,10 +54,13 @@ def scorer(
     Sources without a permissive licence (MIT, Apache, BSD, CC BY …) are used for measuring only. The same data give
     the same bytes.
     """
-    from jobs.lab.eval.escalation import require_two
-    from jobs.lab.train.card import COLUMNS, failures_of
+    from jobs.lab.eval.escalation import judge_left_out, require_two
+    from jobs.lab.eval.escalation_scoring import roc_auc_interval, summary
+    from jobs.lab.train.card import COLUMNS, failures_of, measured_of
     from jobs.lab.train.scorer import trainer_with_own
     from jobs.shared.dialogues import read_dialogues, read_pools
+    from jobs.shared.output import progress_bar
+    from models.policy import Policy
     from models.risk.turn_model import ModelCard, TurnModel, write_model
     from streams.inference.wordllama import WordLlamaEmbedder
 
@@ -82,10 +73,13 @@ def scorer(
             f"{data}: nothing escalating to learn from in which a user speaks, or all of it under licences that are "
             "missing, share-alike or unknown here (see --any-licence)"
         )
+    embedder, measured = WordLlamaEmbedder(), dict[str, float]()
     if measure:
         require_two(dialogues, instead="Add others, or train without figures by --no-measure.")
-    embedder = WordLlamaEmbedder()
-    measured = _measured(dialogues, trainer_with_own([*dialogues, *pool], embedder), seed) if measure else {}
+        with progress_bar("families left out") as progress:
+            everything = trainer_with_own([*dialogues, *pool], embedder)
+            judged = judge_left_out(dialogues, everything, Policy(), progress)
+        measured = measured_of(summary(judged), roc_auc_interval(judged, seed))
     day = date or datetime.now(UTC).date().isoformat()
     failures = failures_of({dialogue.source for dialogue in learnt})
     card = ModelCard(trained_on=day, seed=seed, sources=[], base_rate=0.0, measured=measured, failures=failures)
@@ -100,19 +94,7 @@ def scorer(
     )
 
 
-def _measured(dialogues: Sequence[LabelledDialogue], trainer: Trainer, seed: int) -> dict[str, float]:
-    from jobs.lab.eval.escalation import judge_left_out
-    from jobs.lab.eval.escalation_scoring import roc_auc_interval, summary
-    from jobs.lab.train.card import measured_of
-    from jobs.shared.output import progress_bar
-    from models.policy import Policy
-
-    with progress_bar("families left out") as progress:
-        judged = judge_left_out(dialogues, trainer, Policy(), progress)
-    return measured_of(summary(judged), roc_auc_interval(judged, seed))
-
-
-@app.command(epilog=examples("turntide lab train harms", "turntide lab train harms --to mine.scorer"))
+@app.shown("harms", "harms --to mine.scorer")
 def harms(
     *,
     to: Annotated[
@@ -147,17 +129,15 @@ def harms(
     Printer(output).rows("kinds of harm", rows)
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab train ranker --data locomo10.json --to ranker.toml",
-        "turntide lab train ranker --data locomo10.json --embedder minilm --to ranker.toml",
-    )
+@app.shown(
+    "ranker --data locomo10.json --to ranker.toml",
+    "ranker --data locomo10.json --embedder minilm --to ranker.toml",
 )
 def ranker(
     *,
     data: Annotated[Path, typer.Option(help="Conversations with questions and the turns that answer them (LoCoMo).")],
     to: Annotated[Path, typer.Option(help="File of weights; the weights of other embedders stay.")],
-    embedder: Annotated[EmbedderName, typer.Option(help="Embedder to search with.")] = EmbedderName.WORDLLAMA,
+    embedder: EmbedderOption = EmbedderName.WORDLLAMA,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Train the ranker of turns. `turntide lab eval retrieval` measures it on conversations left out.
@@ -184,12 +164,7 @@ def ranker(
     )
 
 
-@app.command(
-    epilog=examples(
-        "turntide lab train statements --to statements.npz",
-        "turntide lab train statements --data mine.tsv --to mine.npz --no-measure",
-    )
-)
+@app.shown("statements --to statements.npz", "statements --data mine.tsv --to mine.npz --no-measure")
 def statements(
     *,
     data: Annotated[
@@ -228,11 +203,9 @@ def statements(
     Printer(output).record({"file": str(to), "bytes": to.stat().st_size, "messages": len(written)})
 
 
-@app.command(
-    epilog=examples(
-        "uv run --extra train-reader turntide lab train reader --to mine.reader",
-        "uv run --extra train-reader turntide lab train reader --to mine.reader --seed 1 --version e5-reader-2",
-    )
+@app.shown(
+    "uv run --extra train-reader turntide lab train reader --to mine.reader",
+    "uv run --extra train-reader turntide lab train reader --to mine.reader --seed 1 --version e5-reader-2",
 )
 def reader(
     *,
@@ -269,7 +242,7 @@ def reader(
     )
 
 
-@app.command(epilog=examples("turntide lab train card", "turntide lab train card mine.scorer > card.md"))
+@app.shown("card", "card mine.scorer > card.md")
 def card(
     file: Annotated[Path | None, typer.Argument(help="Scorer file. None: the shipped one.", show_default=False)] = None,
 ) -> None:
@@ -280,7 +253,7 @@ def card(
     typer.echo(card_page(model_at(file)), nl=False)
 
 
-@app.command(epilog=examples("turntide lab train words --words frequency_dictionary_en_82_765.txt --to words.npz"))
+@app.shown("words --words frequency_dictionary_en_82_765.txt --to words.npz")
 def words(
     *,
     words: Annotated[
@@ -312,18 +285,11 @@ def words(
         table = table_of(found, E5Embedder())
     with to.open("wb") as file:
         np.savez_compressed(file, **table._asdict())
-    Printer(output).record(
-        {
-            "file": str(to),
-            "bytes": to.stat().st_size,
-            "words": len(found),
-            "terms": len(table.terms),
-            "pairs": len(table.neighbours),
-        }
-    )
+    counts = {"words": len(found), "terms": len(table.terms), "pairs": len(table.neighbours)}
+    Printer(output).record({"file": str(to), "bytes": to.stat().st_size, **counts})
 
 
-@app.command(epilog=examples("turntide lab train packing --to zstd.dict"))
+@app.shown("packing --to zstd.dict")
 def packing(
     *,
     to: Annotated[Path, typer.Option(help="File to write; the shipped one is models/session/topics/zstd.dict.")],

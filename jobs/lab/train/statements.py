@@ -20,13 +20,13 @@ from sklearn.pipeline import make_pipeline
 
 from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval import scores
-from jobs.lab.eval.extraction import LabelledSentence, LabelledStatement, judge, read_sentences
+from jobs.lab.eval.extraction import LabelledSentence, LabelledStatement, by_rules, judge, read_messages
 from jobs.lab.train.turns import int8_of
 from models.errors import ConfigurationError
 from models.events.base import Role
 from models.events.project import ReadStatement
 from models.events.project_items import MemoryType
-from models.language.statements.extraction import ExtractedStatement, extract, stated, unread
+from models.language.statements.extraction import ExtractedStatement, stated, unread
 from models.language.statements.spoken import sentences_of
 from models.risk.turn_model import WORD_BITS
 from streams.inference.statement_reader import (
@@ -133,7 +133,7 @@ def rules_then(read: Read) -> Callable[[LabelledSentence], list[ExtractedStateme
     def found(sentence: LabelledSentence) -> list[ExtractedStatement]:
         left = unread(sentence.text, context=sentence.context) if sentence.role is Role.USER else []
         second = [stated(each.content, each.memory_type, each.confidence) for each in read(left)]
-        return [*extract(sentence.text, sentence.role, context=sentence.context), *second]
+        return [*by_rules(sentence), *second]
 
     return found
 
@@ -156,7 +156,7 @@ def measure(
             left_out.setdefault(name, []).extend(judge(each, rules_then(read)(each), promote_from) for each in own)
     for name, judged in left_out.items():
         yield _scores("manners left out", name, judged)
-    labelled, all_ways = read_sentences(), ways(np.ones(len(written), np.bool_))
+    labelled, all_ways = read_messages(), ways(np.ones(len(written), np.bool_))
     for split in ("test", "rare", "foreign"):
         for name, read in all_ways.items():
             chosen = [each for each in labelled if each.split == split]

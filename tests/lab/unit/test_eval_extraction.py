@@ -6,17 +6,16 @@ from jobs.lab.eval.extraction import (
     Split,
     by_seed_patterns,
     measure,
-    read_sentences,
+    read_messages,
 )
 from jobs.lab.eval.scores import ScoreFigures
 from models.events.base import Role
 from models.events.project_items import MemoryType
-from models.language.statements.extraction import ExtractedStatement, extract
-from models.policy.project import LongTermPolicy
+from models.language.statements.extraction import ExtractedStatement
+from models.policy import Policy
 from tests.support.command_line import printed
 
 DECISION, GOAL = MemoryType.DECISION, MemoryType.GOAL
-PROMOTED = LongTermPolicy().promote_from
 
 
 def sentence(text: str, *expected: LabelledStatement, split: Split = "dev") -> LabelledSentence:
@@ -26,7 +25,7 @@ def sentence(text: str, *expected: LabelledStatement, split: Split = "dev") -> L
 
 def test_own_set_is_large_hard_and_partly_held_out() -> None:
     """Three hundred at least, a third of which states nothing, and three hundred that rules are not mended by."""
-    sentences = read_sentences()
+    sentences = read_messages()
     held_out = [each for each in sentences if each.split != "dev"]
 
     assert len(sentences) >= 300
@@ -39,8 +38,8 @@ def test_own_set_is_large_hard_and_partly_held_out() -> None:
 
 def test_rules_reach_the_aim_on_what_is_held_out_and_leave_the_seeds_patterns_behind() -> None:
     """On messages that the rules were not mended by; the bounds are what was reached, less a few messages."""
-    sentences = [each for each in read_sentences() if each.split in {"test", "foreign"}]
-    report = measure(sentences, lambda each: extract(each.text, each.role, context=each.context), PROMOTED)
+    sentences = [each for each in read_messages() if each.split in {"test", "foreign"}]
+    report = measure(sentences, Policy())
     foreign = report["by_split"]["foreign"]
 
     assert (report["held_out"].f1 or 0) >= 0.8
@@ -68,7 +67,7 @@ def test_figures_of_a_set_counted_by_hand() -> None:
         sentence("unsure", database, split="test"),
         sentence("nothing", split="rare"),
     ]
-    report = measure(sentences, lambda each: found[each.id], PROMOTED)
+    report = measure(sentences, Policy(), lambda each: found[each.id])
 
     assert ScoreFigures(precision=1 / 3, recall=1 / 3, f1=1 / 3, gold=3, found=3) == report["all"]
     assert ScoreFigures(precision=0.0, recall=0.0, f1=0.0, gold=1, found=1) == report["held_out"]

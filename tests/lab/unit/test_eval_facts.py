@@ -20,7 +20,7 @@ from jobs.lab.eval.facts import (
 from jobs.lab.eval.scores import ScoreFigures
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts.extraction import Extraction
-from models.policy.user import FactPolicy
+from models.policy import Policy
 from tests.support.command_line import printed, turntide
 
 IDENTITY, PREFERENCE, INSTRUCTION = FactCategory.IDENTITY, FactCategory.PREFERENCE, FactCategory.INSTRUCTION
@@ -95,7 +95,7 @@ def test_figures_are_those_counted_by_hand() -> None:
         "a": found_of(fact(IDENTITY, "name", "mira"), fact(PREFERENCE, "language", "Python 3")),
         "b": found_of(fact(IDENTITY, "hometown", "Oslo")),
     }
-    report = measure(messages, extractor(found), FactPolicy())
+    report = measure(messages, Policy(), extractor(found))
 
     assert (report["precision"], report["recall"], report["f1"]) == (2 / 3, 2 / 3, 2 / 3)
     assert report["by_category"]["identity"] == ScoreFigures(0.5, 0.5, 0.5, 2, 2)
@@ -128,7 +128,7 @@ def test_a_fact_takes_one_label_if_it_would_be_stored(
     labels: list[LabelledFact], found: list[ExtractedFact], precision: float | None, recall: float | None
 ) -> None:
     """And is right or wrong by that."""
-    report = measure([message("a", *labels)], extractor({"a": found_of(*found)}), FactPolicy())
+    report = measure([message("a", *labels)], Policy(), extractor({"a": found_of(*found)}))
 
     assert (report["precision"], report["recall"]) == (precision, recall)
     assert report["negatives_clean"] == (None if labels else float(precision is None))
@@ -146,7 +146,7 @@ def test_retractions_are_counted_apart_and_spoil_negatives() -> None:
         "b": found_of(retractions=(Retraction(),)),
         "c": found_of(retractions=(Retraction(category=IDENTITY, key="name"),)),
     }
-    report = measure(labels, extractor(found), FactPolicy())
+    report = measure(labels, Policy(), extractor(found))
 
     assert report["retractions"] == ScoreFigures(1 / 3, 0.5, 0.4, 2, 3)
     assert (report["found"], report["negatives"], report["negatives_clean"]) == (0, 1, 0.0)
