@@ -190,7 +190,7 @@ def context(
     """
     from jobs.lab.eval.context_answers import measure, read_talks
 
-    _measure("context", output, embedder, partial(measure, read_talks(file), one_user=one_user))
+    _measure("context", output, embedder, partial(measure, read_talks(file, one_user=one_user)))
 
 
 @app.shown("tiers --data locomo10.json", "tiers --data locomo10.json --embedder e5 --output json")

@@ -8,9 +8,10 @@ The 64 questions about 8 talks that Turntide brings were written by somebody who
 measuring alone: no constant is chosen by them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -18,11 +19,11 @@ from typing import Any
 from msgspec import Struct
 
 from jobs.lab.bench.measuring import Figures
-from jobs.lab.eval.dialogues import BEGINS
+from jobs.lab.eval.dialogues import BEGINS, Dialogues, LabelledQuestion, spoken
 from jobs.lab.eval.user_index import folded_user, index_user, own_store
-from jobs.shared.dialogues import read_labelled
+from jobs.shared.dialogues import DialogueTurn, read_labelled
 from jobs.shared.output import Progress
-from models.events import Role, Turn
+from models.events import Turn
 from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.users.messages import AssembleContext, Retrieve, SearchMemory
@@ -30,122 +31,97 @@ from streams.api.users.reading import MemoryReader
 from streams.http.security import Caller, reading_for
 from streams.index.collections import TURNS
 from streams.index.hybrid_search import HybridSearch, Ranking, Scope
-from streams.ports import Embedder, VectorStore
+from streams.ports import Embedder
 from streams.settings.http import HttpSettings
 
 BUDGETS = (2_000, 1_000, 500)
 """Tokens: the default of `/v1/context`, and parts of it. The talks that Turntide brings take about 900 whole."""
 DEPTH = 10
 """Turns of a search: its own default."""
-_APP = "eval"
-_APART, _A_DAY = timedelta(minutes=1), timedelta(days=1)
+_APP = "default"
+"""Of turns whose file names none."""
 _WAYS = ("context", "search", "retrieve", "bm25")
 
 
 class TalkQuestion(Struct, frozen=True, forbid_unknown_fields=True):
-    """A question about a talk.
-
-    Attributes:
-        answer: Words that an answer has to hold, in whatever case.
-        turn: Where they were said.
-    """
+    """`answer` are words that an answer has to hold, said in this turn."""
 
     question: str
     answer: str
     turn: int
 
 
-class TalkTurn(Struct, frozen=True, forbid_unknown_fields=True):
-    """A turn of a talk."""
-
-    role: Role
-    content: str
-
-
 class Talk(Struct, frozen=True, forbid_unknown_fields=True):
     """What one user and an assistant said, and what is asked afterwards."""
 
     id: str
-    turns: list[TalkTurn]
+    turns: list[DialogueTurn]
     questions: list[TalkQuestion]
 
 
-def read_talks(file: Path | None = None) -> list[Talk]:
-    """Read talks with their questions; None: those that Turntide brings. Errors as of `read_labelled`."""
-    own = files(__package__).joinpath("data/context_questions.jsonl")
-    return read_labelled(file or own, Talk, "talk")
+def read_talks(file: Path | None = None, *, one_user: bool = False) -> Dialogues:
+    """Talks of a user each, or a day each of one, a turn a minute; a question's groups are `all` and its talk.
+
+    Without a file those that Turntide brings. Errors as of `read_labelled`.
+    """
+    talks = read_labelled(file or files(__package__) / "data/context_questions.jsonl", Talk, "talk")
+    turns, questions = list[Turn](), list[LabelledQuestion]()
+    for number, talk in enumerate(talks):
+        user_id, began = ("everybody", BEGINS + number * timedelta(days=1)) if one_user else (talk.id, BEGINS)
+        turns += spoken(talk.id, began, [(said.role, said.content) for said in talk.turns], user_id)
+        questions += [
+            LabelledQuestion(user_id, each.question, ("all", talk.id), frozenset({(talk.id, each.turn)}), each.answer)
+            for each in talk.questions
+        ]
+    return Dialogues("talks", turns, questions, len(talks))
 
 
-async def measure(
-    talks: Sequence[Talk], embedder: Embedder, policy: Policy, progress: Progress, *, one_user: bool = False
-) -> Figures:
+async def measure(talks: Dialogues, embedder: Embedder, policy: Policy, progress: Progress) -> Figures:
     """Index every talk, ask every question with every budget: shares of questions whose answer is in what is given.
 
     What is given is the prompt of `/v1/context`, the first turns that `/v1/search` finds (a ceiling for as many turns),
     the text of `/v1/retrieve`, or as many turns by their words alone. `all` has the shares by budget, `rows` those of
-    each talk. With `one_user` all talks are one user's, so that each question has to find its talk too.
+    each talk. Where all talks are one user's, each question has to find its talk too.
     """
-    of = {talk.id: "everybody" if one_user else talk.id for talk in talks}
-    asks = [(budget, talk, each) for budget in BUDGETS for talk in talks for each in talk.questions]
-    asked: list[Figures] = []
+    asks, asked = list(product(BUDGETS, talks.questions)), list[Figures]()
     async with own_store(embedder) as store:
-        for user_id in dict.fromkeys(of.values()):
-            await _index(store, embedder, policy, user_id, [talk for talk in talks if of[talk.id] == user_id])
+        for turns in talks.of_users.values():
+            await index_user(store, embedder, turns, list(folded_user(turns, policy)), 0)
         reader = memory_api(store, embedder, policy, HttpSettings(mcp=False), topic_prefix=_APP).reader
         search = HybridSearch(store, embedder, policy.retrieval)
-        for number, (budget, talk, each) in enumerate(asks, 1):
-            found = await _ask(reader, search, of[talk.id], each, budget)
-            asked.append({"talk": talk.id, "budget": budget, **found})
+        for number, (budget, question) in enumerate(asks, 1):
+            asked.append({"budget": budget, "of": question.groups, **await _ask(reader, search, question, budget)})
             progress(number, len(asks))
 
     def scores(name: str, budget: int) -> Figures:
         """Of one talk or all, with one budget."""
-        rows = [each for each in asked if each["budget"] == budget and name in {"all", each["talk"]}]
+        rows = [each for each in asked if each["budget"] == budget and name in each["of"]]
         tokens = float(median(each["tokens"] for each in rows))
         shares = {way: mean(each[way] for each in rows) for way in _WAYS}
         used = {"tokens_median": tokens, "budget_share": tokens / budget}
         return {"talk": name, "budget": budget, "questions": len(rows), **shares, **used}
 
+    names = dict.fromkeys(turn.session_id for turn in talks.turns)
     return {
         "embedder": embedder.name,
-        "talks": len(talks),
-        "users": len({*of.values()}),
-        "turns": sum(len(talk.turns) for talk in talks),
-        "questions": sum(len(talk.questions) for talk in talks),
+        "talks": talks.conversations,
+        "users": len(talks.of_users),
+        "turns": len(talks.turns),
+        "questions": len(talks.questions),
         "all": {f"{budget}": scores("all", budget) for budget in BUDGETS},
-        "rows": [scores(talk.id, budget) for budget in BUDGETS for talk in talks],
+        "rows": [scores(name, budget) for budget in BUDGETS for name in names],
     }
 
 
-async def _index(store: VectorStore, embedder: Embedder, policy: Policy, user_id: str, talks: Sequence[Talk]) -> None:
-    """Fold and index a user's talks, a turn a minute, a day for each talk."""
-    turns = [
-        Turn(
-            session_id=talk.id,
-            user_id=user_id,
-            app_id=_APP,
-            turn=n,
-            role=said.role,
-            content=said.content,
-            timestamp=BEGINS + day * _A_DAY + n * _APART,
-        )
-        for day, talk in enumerate(talks)
-        for n, said in enumerate(talk.turns)
-    ]
-    await index_user(store, embedder, turns, list(folded_user(turns, policy)), 0)
-
-
-async def _ask(
-    reader: MemoryReader, search: HybridSearch, user_id: str, asked: TalkQuestion, budget: int
-) -> dict[str, float]:
+async def _ask(reader: MemoryReader, search: HybridSearch, asked: LabelledQuestion, budget: int) -> dict[str, float]:
     """Whether each way gives the answer, and the tokens of the prompt."""
-    about: Mapping[str, Any] = {"user_id": user_id, "app_id": _APP, "query": asked.question}
+    about: Mapping[str, Any] = {"user_id": asked.user_id, "app_id": _APP, "query": asked.text}
     with reading_for(Caller()):
         context = await reader.context(AssembleContext(**about, token_budget=budget))
         found = await reader.search(SearchMemory(**about, top_k=DEPTH))
         retrieved = await reader.retrieve(Retrieve(**about))
-    where = Scope((_APP,), user_id).where()
-    by_words = await search.events(TURNS, asked.question, where, DEPTH, by=Ranking.KEYWORD)
+    where = Scope((_APP,), asked.user_id).where()
+    by_words = await search.events(TURNS, asked.text, where, DEPTH, by=Ranking.KEYWORD)
     texts = (
         context.prompt,
         "\n".join(hit.turn.content for hit in found.turns),

@@ -122,7 +122,7 @@ _ODD = 5
 """Category of LoCoMo's adversarial questions."""
 _SAID = re.compile(r"(?:(?P<name>[^\W\d_][\w.' -]{0,39}: ))?(?P<said>.*)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
-_ASSISTANT = "Assistant: "
+_ASSISTANT, _ROLES = "Assistant: ", ("user", "assistant")
 _FORGOTTEN = "_abs"
 """Ends the id of a question of LongMemEval that nothing answers."""
 
@@ -161,6 +161,14 @@ class Dialogues(Struct, frozen=True):
     without_evidence: int = 0
     unknown_evidence: int = 0
 
+    @property
+    def of_users(self) -> dict[str, list[Turn]]:
+        """Turns of each user, in order of time."""
+        found = defaultdict[str, list[Turn]](list)
+        for turn in sorted(self.turns, key=lambda turn: turn.timestamp):
+            found[turn.user_id].append(turn)
+        return found
+
 
 def read_questions(file: Path, form: str = "locomo", *, limit: int | None = None) -> Dialogues:
     """Read conversations and their questions, of a format of `READERS`.
@@ -173,8 +181,7 @@ def read_questions(file: Path, form: str = "locomo", *, limit: int | None = None
             documents = list(islice(Documents(stream), limit))
     except OSError as error:
         raise ConfigurationError(f"cannot read {file}: {error.strerror}") from error
-    filling = Filling(source=file.stem, now=datetime.now(UTC))
-    return READERS[form](file, documents, filling)
+    return READERS[form](file, documents)
 
 
 class _LocomoQuestion(Struct):
@@ -189,8 +196,8 @@ class _QuestionSample(Struct):
     qa: list[_LocomoQuestion]
 
 
-def _locomo(file: Path, documents: Sequence[tuple[int, bytes]], filling: Filling) -> Dialogues:
-    turns: list[Turn] = []
+def _locomo(file: Path, documents: Sequence[tuple[int, bytes]]) -> Dialogues:
+    turns, filling = list[Turn](), Filling(source=file.stem, now=datetime.now(UTC))
     for item in conversations(FORMATS["locomo"], documents, filling, by_time=True):
         if isinstance(item, Malformed):
             raise ConfigurationError(f"{file}, conversation {item.line}: {item.reason}")
@@ -249,9 +256,8 @@ class _LongQuestion(Struct):
     answer: Any = ""
 
 
-def _longmemeval(file: Path, documents: Sequence[tuple[int, bytes]], filling: Filling) -> Dialogues:
-    turns: list[Turn] = []
-    questions: list[LabelledQuestion] = []
+def _longmemeval(file: Path, documents: Sequence[tuple[int, bytes]]) -> Dialogues:
+    turns, questions = list[Turn](), list[LabelledQuestion]()
     for line, document in documents:
         try:
             asked = msgspec.json.decode(document, type=_LongQuestion)
@@ -264,11 +270,7 @@ def _longmemeval(file: Path, documents: Sequence[tuple[int, bytes]], filling: Fi
             user_id = f"user-{asked.question_id}"
             for number, (time, said) in enumerate(zip(began, asked.haystack_sessions, strict=True)):
                 session_id = f"{asked.question_id}/{number}"
-                messages = [
-                    FileMessage(role=each.role, content=each.content, timestamp=time + at * timedelta(minutes=1))
-                    for at, each in enumerate(said)
-                ]
-                turns += filling.turns(session_id, messages, user_id=user_id)
+                turns += spoken(session_id, time, [(each.role, each.content) for each in said], user_id)
                 evidence |= {(session_id, at) for at, each in enumerate(said) if each.has_answer}
         except (msgspec.DecodeError, ValueError, InvalidRecord) as error:
             raise ConfigurationError(f"{file}, question {line}: not as LongMemEval has it: {error}") from error
@@ -318,7 +320,10 @@ def own_questions() -> list[Dialogues]:
         "team": [cue.event(BEGINS) for cue in schedule([load_project_conversation()])],
     }
     for talk in chain.from_iterable(each.talks for each in own):
-        said.setdefault(talk.id.rpartition("-")[0], []).extend(_chat(talk))
+        lines = talk.said.strip().splitlines()
+        told = [(_ROLES[line.startswith(_ASSISTANT)], line.removeprefix(_ASSISTANT)) for line in lines]
+        chat = spoken(talk.id, talk.began, told, apart=timedelta(seconds=20))
+        said.setdefault(talk.id.rpartition("-")[0], []).extend(chat)
     sets = list[Dialogues]()
     for style, asked in chain.from_iterable(each.questions.items() for each in own):
         turns = [turn for turn in said[style] if isinstance(turn, Turn)]
@@ -328,16 +333,19 @@ def own_questions() -> list[Dialogues]:
     return sets
 
 
-def _chat(talk: _OwnTalk) -> list[Turn]:
+def spoken(
+    session_id: str,
+    began: datetime,
+    said: Iterable[tuple[str, str]],
+    user_id: str | None = None,
+    *,
+    apart: timedelta = timedelta(minutes=1),
+) -> list[Turn]:
+    """Turns of roles and texts, the first when it began."""
     messages = [
-        FileMessage(
-            role="assistant" if line.startswith(_ASSISTANT) else "user",
-            content=line.removeprefix(_ASSISTANT),
-            timestamp=talk.began + at * timedelta(seconds=20),
-        )
-        for at, line in enumerate(talk.said.strip().splitlines())
+        FileMessage(role=role, content=content, timestamp=began + n * apart) for n, (role, content) in enumerate(said)
     ]
-    return Filling(source=talk.id, now=talk.began).turns(talk.id, messages)
+    return Filling(source=session_id, now=began).turns(session_id, messages, user_id=user_id)
 
 
 def _own(style: str, asked: Iterable[_OwnQuestion], said: Sequence[Turn]) -> Dialogues:

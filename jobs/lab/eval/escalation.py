@@ -6,14 +6,12 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from msgspec import structs
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 from jobs.lab.eval.escalation_scoring import ScoredSession, summary
 from jobs.lab.eval.scores import cell
 from jobs.lab.train.card import COLUMNS
 from jobs.lab.train.scorer import Trainer, trainer_with_own
+from jobs.lab.train.turns import bag_of_words
 from jobs.shared.dialogues import LabelledDialogue, families, family_of, folded, judging_policy, read_labelled
 from jobs.shared.output import OutputFormat, Printer, Progress, progress_bar
 from models.errors import ConfigurationError
@@ -100,38 +98,25 @@ def judge_left_out(
     progress: Progress,
     reader: E5Reader | None = None,
 ) -> list[ScoredSession]:
-    """Each dialogue as `judged_without` has it, without its own family; family after family."""
-    groups = by_family(dialogues, progress)
-    return [each for name, group in groups for each in judged_without([name], group, trainer, policy, reader)]
+    """Each dialogue by a model trained without its family, and a bag of words that learnt from the same."""
+    judged = list[ScoredSession]()
+    for name, members in by_family(dialogues, progress):
+        judging = judging_by(trainer.model_without([name]), policy, trainer.embedder, reader)
+        words = by_words([each for each in trainer.dialogues if each.family != name], members)
+        judged += [
+            structs.replace(judge_dialogue(each, judging, trainer.embedder), bag_of_words=of_words)
+            for each, of_words in zip(members, words, strict=True)
+        ]
+    return judged
 
 
-def judged_without(
-    without: Collection[str],
-    dialogues: Sequence[LabelledDialogue],
-    trainer: Trainer,
-    policy: Policy,
-    reader: E5Reader | None = None,
-) -> list[ScoredSession]:
-    """Dialogues by a model trained without these families, and by a bag of words that learnt from the same."""
-    judging = judging_by(trainer.model_without(without), policy, trainer.embedder, reader)
-    words = bag_of_words([each for each in trainer.dialogues if each.family not in without], dialogues)
-    return [
-        structs.replace(judge_dialogue(each, judging, trainer.embedder), bag_of_words=of_words)
-        for each, of_words in zip(dialogues, words, strict=True)
-    ]
-
-
-def bag_of_words(learnt: Sequence[LabelledDialogue], asked: Sequence[LabelledDialogue]) -> list[float | None]:
-    """Log-odds of dialogues by TF-IDF and logistic regression over all that their users say: what anybody tries first.
-
-    None where what is learnt from bears one label.
-    """
+def by_words(learnt: Sequence[LabelledDialogue], asked: Sequence[LabelledDialogue]) -> list[float | None]:
+    """Log-odds of dialogues by a bag of all that their users say; None where what is learnt from bears one label."""
     labels = [each.escalating for each in learnt]
     if len(set(labels)) == 1:
         return [None] * len(asked)
     said, asked_of = (["\n".join(each.said_by_user) for each in side] for side in (learnt, asked))
-    reading = make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(C=10.0, class_weight="balanced"))
-    found: list[float | None] = reading.fit(said, labels).decision_function(asked_of).tolist()
+    found: list[float | None] = bag_of_words().fit(said, labels).decision_function(asked_of).tolist()
     return found
 
 
@@ -226,7 +211,6 @@ def measure(
             for done, dialogue in enumerate(as_it_is, 1):
                 judged.append(judge_dialogue(dialogue, judging, embedder))
                 progress(done, len(as_it_is))
-    measured = summary(judged)
     return {
         "scorer": judging.scorer.name,
         "policy_version": policy.version,
@@ -235,9 +219,7 @@ def measure(
         "judged_left_out": len(left_out),
         "judged_by_the_scorer": len(as_it_is),
         "not_judged_without_user": len(dialogues) - len(left_out) - len(as_it_is),
-        **measured.overall,
-        "controls": measured.controls,
-        "by_source": measured.by_source,
+        **summary(judged),
         "us_per_turn": us_per_turn([*left_out, *as_it_is], judging, embedder),
     }
 

@@ -6,10 +6,10 @@ through `streams.index.hybrid_search.HybridSearch` over it. Candidates are ranke
 a set is one to learn from they are learned here from its other conversations, else they are the shipped ones.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from statistics import mean
-from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -41,7 +41,6 @@ _PARTS = dict(zip(SIGNALS, SIGNALS, strict=True)) | {
 _RESAMPLES = 1_000
 _EQUAL = 10
 _AT_ONCE = 500
-_Thing = TypeVar("_Thing", bound=Hashable)
 Recalls = dict[str, float]
 """`recall@5`, `recall@10`, `recall@20`, 0-1."""
 Rank = Callable[["AskedQuestion"], Sequence[Place]]
@@ -62,6 +61,10 @@ class AskedQuestion(Struct, frozen=True):
     answers: Bools
     words: list[Place]
     formula: list[Place]
+
+    def recall(self, found: Sequence[Place], depth: int = _DEPTH) -> float:
+        """Share of the evidence among the first `depth` found."""
+        return len(self.question.evidence.intersection(found[:depth])) / len(self.question.evidence)
 
 
 async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy, progress: Progress) -> Figures:
@@ -163,22 +166,11 @@ def _left_out(learnt: Sequence[AskedQuestion], embedder: Embedder, without: froz
     return rank
 
 
-def _by_formula(asked: AskedQuestion) -> Sequence[Place]:
-    return asked.formula
-
-
 def _compared(asked: Mapping[str, Sequence[AskedQuestion]], rank: Rank) -> dict[str, Figures]:
     """Recall@10 of each ranking by set, over all questions (`micro`), and the mean of the sets (`macro`)."""
-    rankings: dict[str, Rank] = {
-        "bm25": lambda each: each.words,
-        "formula": _by_formula,
-        "ranker": rank,
-    }
+    rankings: dict[str, Rank] = {"bm25": attrgetter("words"), "formula": attrgetter("formula"), "ranker": rank}
     found = {
-        name: {
-            by: np.array([recall(ranked(each), each.question.evidence, _DEPTH) for each in _group(of)])
-            for by, ranked in rankings.items()
-        }
+        name: {by: np.array([each.recall(ranked(each)) for each in _group(of)]) for by, ranked in rankings.items()}
         for name, of in asked.items()
     }
 
@@ -225,16 +217,7 @@ def _ablation(
 
 
 def _mean_recall(asked: Sequence[AskedQuestion], rank: Rank, depth: int = _DEPTH) -> float:
-    return round(mean(recall(rank(each), each.question.evidence, depth) for each in asked), 4)
-
-
-def recall(found: Sequence[_Thing], wanted: frozenset[_Thing], depth: int) -> float:
-    """Share of what is wanted among the first `depth` found.
-
-    >>> recall(["a", "x", "b"], frozenset("abc"), 2)
-    0.3333333333333333
-    """
-    return len(wanted.intersection(found[:depth])) / len(wanted)
+    return round(mean(each.recall(rank(each), depth) for each in asked), 4)
 
 
 def recalls(asked: Sequence[AskedQuestion], rank: Rank) -> dict[str, Recalls]:
@@ -243,7 +226,7 @@ def recalls(asked: Sequence[AskedQuestion], rank: Rank) -> dict[str, Recalls]:
     groups = {name: _group(asked, name) for name in sorted(names, key=lambda name: (-len(name), name))}
     return {
         name: {
-            "formula": _mean_recall(group, _by_formula),
+            "formula": _mean_recall(group, attrgetter("formula")),
             **{f"recall@{depth}": _mean_recall(group, rank, depth) for depth in DEPTHS},
         }
         for name, group in groups.items()

@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from jobs.lab.bench.measuring import Figures
-from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
+from jobs.lab.eval.dialogues import Dialogues, Place
 from jobs.lab.eval.user_index import folded_user
 from jobs.shared.output import Progress
 from models.events import EpisodeCompressed, EpisodeRequested, Role, Turn, UserMemoryChanged
 from models.events.user import UserOutput
 from models.policy import Policy
 from streams.inference.episode_embeddings import episode_vectors
-from streams.ports import Embedder
+from streams.ports import Embedder, Vectors
 
 DISTANCES = (*(n / 100 for n in range(12, 30, 2)), *(n / 100 for n in range(40, 95, 5)))
 """The first ones for e5, whose cosines are all above 0.65."""
@@ -47,31 +47,13 @@ def measure(dialogues: Dialogues, embedder: Embedder, policy: Policy, progress: 
     evidence there, `same_user` and `foreign` are shares of the user's other episodes and of other users'. `nearest_3`
     is the share of evidence that the three nearest episodes hold.
     """
-    of_user: dict[str, list[Turn]] = {}
-    for turn in sorted(dialogues.turns, key=lambda turn: turn.timestamp):
-        of_user.setdefault(turn.user_id, []).append(turn)
-    users: dict[str, _Outputs] = {}
-    vectors: dict[str, NDArray[np.float32]] = {}
+    users, vectors, of_user = dict[str, _Outputs](), dict[str, Vectors](), dialogues.of_users
     for number, (user_id, turns) in enumerate(of_user.items(), 1):
         user = users[user_id] = [*folded_user(map(_said, turns), policy)]
         if texts := [[turn.content for turn in asked.turns] for asked in _of(user, EpisodeRequested)]:
             vectors[user_id] = episode_vectors(embedder, texts)
         progress(number, len(of_user))
     asked = [each for each in dialogues.questions if each.user_id in vectors and _ODD not in each.groups]
-    return _report(asked, users, vectors, embedder)
-
-
-def _said(turn: Turn) -> Turn:
-    """A file of friends' talk says who speaks inside the text; a user of an assistant does not."""
-    return replace(turn, content=turn.content.partition(": ")[2]) if turn.role is Role.USER else turn
-
-
-def _report(
-    asked: Sequence[LabelledQuestion],
-    users: dict[str, _Outputs],
-    vectors: dict[str, NDArray[np.float32]],
-    embedder: Embedder,
-) -> Figures:
     right, found = list[float](), list[float]()
     others, foreign = [np.empty(0, np.float32)], [np.empty(0, np.float32)]
     for question, row in zip(asked, embedder.embed_queries([question.text for question in asked]), strict=True):
@@ -99,6 +81,11 @@ def _report(
             for distance in DISTANCES
         ],
     }
+
+
+def _said(turn: Turn) -> Turn:
+    """A file of friends' talk says who speaks inside the text; a user of an assistant does not."""
+    return replace(turn, content=turn.content.partition(": ")[2]) if turn.role is Role.USER else turn
 
 
 def _mean(values: NDArray[np.generic]) -> float:

@@ -1,9 +1,7 @@
 """The model card: what a scorer's file was made of, how good it is on what it has not seen, and where it fails."""
 
-from __future__ import annotations
-
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -11,9 +9,6 @@ from msgspec import Struct
 from models.risk.combination import UNITS
 from models.risk.turn_model import TurnModel
 from streams.http import pages
-
-if TYPE_CHECKING:
-    from jobs.lab.eval.escalation_scoring import EscalationScores, Row
 
 
 class _KnownFailure(Struct, frozen=True):
@@ -40,12 +35,12 @@ def failures_of(sources: Collection[str]) -> list[str]:
     return [failure for failure, known_from in FAILURES.items() if known_from.issubset(sources)]
 
 
-def measured_of(found: EscalationScores, interval: tuple[float, float] | None) -> dict[str, float]:
-    """The figures of a leave-one-family-out run, flat: `roc_auc`, `hh_harmless.roc_auc` …, to four digits."""
+def measured_of(found: Mapping[str, Any], interval: tuple[float, float] | None) -> dict[str, float]:
+    """Figures (`summary`) of a leave-one-family-out run, flat: `roc_auc`, `hh_harmless.roc_auc` …, to four digits."""
     low, high = interval or (None, None)
-    flat: Row = {**found.overall, "roc_auc_low": low, "roc_auc_high": high}
-    flat |= {f"control.{name}": value for name, value in found.controls.items()}
-    for source, row in found.by_source.items():
+    flat = {**found, "roc_auc_low": low, "roc_auc_high": high}
+    flat |= {f"control.{name}": value for name, value in found["controls"].items()}
+    for source, row in found["by_source"].items():
         flat |= {f"{source}.{name}": value for name, value in row.items()}
     return {name: round(float(value), 4) for name, value in flat.items() if isinstance(value, int | float)}
 

@@ -8,26 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
-from jobs.lab.train.turns import DENSE_GAIN, WORDS_GAIN, Floats, MessagePair, features_of, int8_of
+from jobs.lab.train.turns import Floats, MessagePair, bag_of_words, features_of, int8_parts
 from jobs.shared.dialogues import LabelledDialogue
 from models.events import Harm
 from models.risk.harm import HARMS, NAMED_FROM, HarmWeights
-from models.risk.turn_model import DIMS
 from streams.ports import Embedder
 
 STRENGTH = 1.0
 """`C` of the regression: 0.3, 1 and 3 differ hardly on hands left out."""
-BAG_STRENGTH = 10.0
 _MEANT = {
     Harm(name): re.compile(pattern)
     for name, pattern in msgspec.toml.decode(files("jobs.lab.train").joinpath("harms.toml").read_bytes()).items()
@@ -66,18 +63,10 @@ def harm_meant(said: str) -> Harm:
 def fit_harms(pairs: Sequence[MessagePair], features: sparse.csr_matrix) -> HarmWeights:
     """Weights learnt from the harmful halves, of which the rows are the features (`TrainingTurns`)."""
     wanted = [HARMS.index(harm_meant(pair.category)) for pair in pairs]
-    found = _regression(STRENGTH).fit(features[:, :-1], wanted)
+    found = _regression().fit(features[:, :-1], wanted)
     rows, offsets = np.zeros((len(HARMS), features.shape[1] - 1)), np.full(len(HARMS), -_UNKNOWN)
     rows[found.classes_], offsets[found.classes_] = found.coef_, found.intercept_
-    dense, dense_scale = int8_of(rows[:, :DIMS] * DENSE_GAIN)
-    words, words_scale = int8_of(rows[:, DIMS:] * WORDS_GAIN)
-    return HarmWeights(
-        dense=dense.tobytes(),
-        dense_scale=dense_scale,
-        words=words.tobytes(),
-        words_scale=words_scale,
-        offsets=[round(float(each), 6) for each in offsets],
-    )
+    return HarmWeights(**int8_parts(rows), offsets=[round(float(each), 6) for each in offsets])
 
 
 _UNKNOWN = 100.0
@@ -95,24 +84,18 @@ def measured_harms(
     halves, said = [pair.harmful for pair in pairs], [text for each in talks for text in each.said_by_user]
     weights = np.array(risks(said))
     owner = np.repeat(np.arange(len(talks)), [len(each.said_by_user) for each in talks])
-    features = features_of(halves, embedder)[:, :-1], features_of(said, embedder)[:, :-1]
-
-    def of_head(_learnt: NDArray[np.bool_]) -> _Rows:
-        return (_regression(STRENGTH), *features)
-
-    def of_bag(learnt: NDArray[np.bool_]) -> _Rows:
-        words = TfidfVectorizer(sublinear_tf=True).fit([halves[n] for n in np.flatnonzero(learnt)])
-        return _regression(BAG_STRENGTH), words.transform(halves), words.transform(said)
-
+    ways: dict[str, tuple[Any, Any, Any]] = {
+        "head": (_regression(), features_of(halves, embedder)[:, :-1], features_of(said, embedder)[:, :-1]),
+        "bag of words": (bag_of_words(), np.array(halves, object), np.array(said, object)),
+    }
     hands = np.array([pair.hand for pair in pairs])
     wanted = np.array([HARMS.index(harm_meant(pair.category)) for pair in pairs])
     meant = np.array([HARMS.index(harm_meant(each.kind)) for each in talks])
     sources = np.array([_HANDS[each.source] for each in talks])
     figures = {}
-    for name, rows_of in {"head": of_head, "bag of words": of_bag}.items():
+    for name, (model, of_halves, of_said) in ways.items():
         of_turn, of_talk = np.zeros_like(wanted), np.zeros((len(talks), len(HARMS)))
         for hand in sorted({*hands.tolist(), *sources.tolist()}):
-            model, of_halves, of_said = rows_of(hands != hand)
             model.fit(of_halves[hands != hand], wanted[hands != hand])
             if hand:
                 of_turn[hands == hand] = model.predict(of_halves[hands == hand])
@@ -123,9 +106,6 @@ def measured_harms(
     return figures | {
         "majority": _figures(wanted, np.full_like(wanted, most), meant, np.eye(len(HARMS))[[most] * len(talks)])
     }
-
-
-_Rows = tuple[LogisticRegression, sparse.csr_matrix, sparse.csr_matrix]
 
 
 def _figures(
@@ -144,5 +124,5 @@ def _figures(
     )
 
 
-def _regression(strength: float) -> LogisticRegression:
-    return LogisticRegression(C=strength, max_iter=300, class_weight="balanced")
+def _regression() -> LogisticRegression:
+    return LogisticRegression(C=STRENGTH, max_iter=300, class_weight="balanced")

@@ -85,7 +85,8 @@ class Trainer:
     def train(self, version: str, card: ModelCard, without: Collection[str] = ()) -> ScorerFile:
         """A scorer's file, learnt without these sources; the card's sources and base rate are filled in."""
         kept = [n for n, dialogue in enumerate(self.dialogues) if dialogue.source not in without]
-        talks = self._talks(kept)
+        long = np.array([n for n in kept if len(self.dialogues[n].said_by_user) > 1], np.int64)
+        talks = spread(long, np.array([self.dialogues[n].source for n in long]), _SESSIONS_OF_A_SOURCE)
         slope, offset = self._turn_calibration(without)
         sessions = LabelledSessions(
             [self._signals(n, without, slope, offset) for n in talks],
@@ -104,12 +105,6 @@ class Trainer:
             ),
         )
 
-    def _talks(self, kept: Sequence[int]) -> NDArray[np.int64]:
-        """Of these dialogues those that sessions are weighed by: of more than one turn, so many of each source."""
-        talks = [n for n in kept if len(self.dialogues[n].said_by_user) > 1]
-        sources = np.array([self.dialogues[n].source for n in talks])
-        return spread(np.array(talks, np.int64), sources, _SESSIONS_OF_A_SOURCE)
-
     @cached_property
     def harms(self) -> HarmWeights:
         """What tells kinds of harm; learnt from the pairs alone."""
@@ -120,18 +115,13 @@ class Trainer:
         """Sources that the turn weights are learnt from."""
         return self.sources_of(both_labels(self.turns, self._families(())))
 
-    @cached_property
-    def _family_of(self) -> dict[str, str]:
-        """Family of each source."""
-        return {dialogue.source: dialogue.family for dialogue in self.dialogues}
-
     def _families(self, without: Collection[str]) -> list[str]:
         """Of the dialogues, as `fit_turns` wants them: the project's own dialogues do not teach turn weights."""
-        return ["" if each.own or each.source in without else self._family_of[each.source] for each in self.dialogues]
+        return ["" if each.own or each.source in without else each.family for each in self.dialogues]
 
     def sources_of(self, families: Collection[str]) -> frozenset[str]:
         """All sources of these families."""
-        return frozenset(source for source, family in self._family_of.items() if family in families)
+        return frozenset(each.source for each in self.dialogues if each.family in families)
 
     def model_without(self, families: Collection[str]) -> TurnModel:
         """A model that knows nothing of these families; for measuring, its card says nothing."""

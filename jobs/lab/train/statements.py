@@ -14,14 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval import scores
 from jobs.lab.eval.extraction import LabelledSentence, LabelledStatement, by_rules, judge, read_messages
-from jobs.lab.train.turns import int8_of
+from jobs.lab.train.turns import bag_of_words, int8_of
 from models.errors import ConfigurationError
 from models.events.base import Role
 from models.events.project import ReadStatement
@@ -120,9 +118,9 @@ def _words_of(written: Sequence[WrittenMessage]) -> csr_matrix:
     return csr_matrix((values, places, ends), shape=(len(rows), 2**WORD_BITS))
 
 
-def bag_of_words(written: Sequence[WrittenMessage]) -> Read:
-    """The plain baseline: TF-IDF of words and pairs with logistic regression, with the same threshold."""
-    pipe = make_pipeline(TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True), LogisticRegression(C=10, max_iter=300))
+def by_words(written: Sequence[WrittenMessage]) -> Read:
+    """A bag of words and pairs, with the same threshold."""
+    pipe = bag_of_words(pairs=True, balanced=False)
     pipe.fit([each.said for each in written], [each.place for each in written])
     return lambda sentences: probable(sentences, pipe.predict_proba(sentences)) if sentences else []
 
@@ -146,7 +144,7 @@ def measure(
     def ways(rows: NDArray[np.bool_]) -> dict[str, Read]:
         learnt = [each for each, chosen in zip(written, rows, strict=True) if chosen]
         reader = StatementReader(embed, train(learnt, vectors[rows]))
-        return {"rules": lambda _: [], "rules, bag of words": bag_of_words(learnt), "rules, second reader": reader.read}
+        return {"rules": lambda _: [], "rules, bag of words": by_words(learnt), "rules, second reader": reader.read}
 
     manners = np.array([each.manner for each in written])
     left_out: dict[str, list[scores.Judged]] = {}

@@ -12,13 +12,16 @@ small weight, gained on some families left out and lost as much on others.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from jobs.shared.dialogues import LabelledDialogue
 from models.risk.scorer import score_text
@@ -180,17 +183,18 @@ def logistic(
 
 def quantised(weights: Floats, slope: float, offset: float) -> TurnWeights:
     """The weights as a file holds them."""
-    dense, words = weights[:DIMS] * DENSE_GAIN * slope, weights[DIMS:-1] * WORDS_GAIN * slope
-    dense_whole, dense_scale = int8_of(dense)
-    words_whole, words_scale = int8_of(words)
-    return TurnWeights(
-        dense=dense_whole.tobytes(),
-        dense_scale=dense_scale,
-        words=words_whole.tobytes(),
-        words_scale=words_scale,
-        rules=round(float(weights[-1]) * RULES_GAIN * slope, 6),
-        offset=round(offset, 6),
+    rules = round(float(weights[-1]) * RULES_GAIN * slope, 6)
+    return TurnWeights(**int8_parts(weights[:-1], slope), rules=rules, offset=round(offset, 6))
+
+
+def int8_parts(weights: Floats, slope: float = 1.0) -> dict[str, Any]:
+    """Weights of the features but the rules', `(…, DIMS + 2 ** WORD_BITS)`, in the fields that a file has for them."""
+    (dense, dense_scale), (words, words_scale) = (
+        int8_of(part * gain * slope)
+        for part, gain in ((weights[..., :DIMS], DENSE_GAIN), (weights[..., DIMS:], WORDS_GAIN))
     )
+    whole = {"dense": dense.tobytes(), "words": words.tobytes()}
+    return {**whole, "dense_scale": dense_scale, "words_scale": words_scale}
 
 
 def _features(texts: Sequence[str], vectors: Vectors) -> sparse.csr_matrix:
@@ -237,6 +241,12 @@ def evened(weights: Floats, escalating: NDArray[np.bool_]) -> Floats:
         here = escalating == label
         weights[here] *= 0.5 / weights[here].sum()
     return weights
+
+
+def bag_of_words(*, pairs: bool = False, balanced: bool = True) -> Pipeline:
+    """The plain baseline: TF-IDF of words, with pairs of them if asked for, and logistic regression."""
+    words = TfidfVectorizer(ngram_range=(1, 1 + pairs), sublinear_tf=True)
+    return make_pipeline(words, LogisticRegression(C=10, max_iter=300, class_weight="balanced" if balanced else None))
 
 
 def int8_of(weights: Floats) -> tuple[NDArray[np.int8], float]:

@@ -1,5 +1,7 @@
 """The talks that Turntide brings, and that the prompt made for a question holds its answer."""
 
+from collections import Counter
+
 import pytest
 
 from jobs.lab.eval.context_answers import BUDGETS, measure, read_talks
@@ -13,13 +15,10 @@ def test_the_set_is_what_it_says() -> None:
     """8 talks of 40 turns, 64 questions, each answered by the turn that it names."""
     talks = read_talks()
 
-    assert [(len(talk.turns), len(talk.questions)) for talk in talks] == [(40, 8)] * 8
-    assert [] == [
-        (talk.id, each.turn)
-        for talk in talks
-        for each in talk.questions
-        if each.answer.casefold() not in talk.turns[each.turn].content.casefold()
-    ]
+    said = {(turn.session_id, turn.turn): turn.content.casefold() for turn in talks.turns}
+    assert [len(turns) for turns in talks.of_users.values()] == [40] * 8
+    assert Counter(each.user_id for each in talks.questions) == dict.fromkeys(talks.of_users, 8)
+    assert all(each.answer.casefold() in said[place] for each in talks.questions for place in each.evidence)
 
 
 @pytest.mark.parametrize("one_user", [False, True])
@@ -27,7 +26,7 @@ async def test_the_prompt_holds_the_answer(*, one_user: bool) -> None:
     """At least for the stated share of the questions, with the default budget, and more than search's first ten."""
     counted: list[int] = []
     report = await measure(
-        read_talks(), WordLlamaEmbedder(), Policy(), lambda done, _: counted.append(done), one_user=one_user
+        read_talks(one_user=one_user), WordLlamaEmbedder(), Policy(), lambda done, _: counted.append(done)
     )
     of_all = report["all"][str(BUDGETS[0])]
 
