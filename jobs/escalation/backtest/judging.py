@@ -380,7 +380,7 @@ def judged_left_out(
     judged: list[JudgedSession] = []
     with progress_bar("families left out") as progress:
         for name, members in by_family(dialogues, progress):
-            judge_of = judging_by(trainer.model_without([name]), policy, trainer.embedder, reader)
+            judge_of = judging_by(trainer.model_without(name), policy, trainer.embedder, reader)
             contender = Contender(judge_of.policy, judge_of.scorer)
             (judging,) = judge(labelled_traffic(file.name, members), [contender], embedder)
             judged += judging.judged()

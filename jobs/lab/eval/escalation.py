@@ -101,7 +101,7 @@ def judge_left_out(
     """Each dialogue by a model trained without its family, and a bag of words that learnt from the same."""
     judged = list[ScoredSession]()
     for name, members in by_family(dialogues, progress):
-        judging = judging_by(trainer.model_without([name]), policy, trainer.embedder, reader)
+        judging = judging_by(trainer.model_without(name), policy, trainer.embedder, reader)
         words = by_words([each for each in trainer.dialogues if each.family != name], members)
         judged += [
             structs.replace(judge_dialogue(each, judging, trainer.embedder), bag_of_words=of_words)

@@ -76,33 +76,33 @@ class Trainer:
         self._weights: dict[frozenset[str], Floats] = {}
 
     def weights(self, without: Collection[str]) -> Floats:
-        """Of the features, learnt without these sources."""
-        key = self._taught_by.intersection(without)
+        """Of the features, learnt without these families."""
+        key = frozenset(without).intersection(self._taught_by)
         if key not in self._weights:
             self._weights[key] = fit_turns(self.turns, self._families(key))
         return self._weights[key]
 
     def train(self, version: str, card: ModelCard, without: Collection[str] = ()) -> ScorerFile:
-        """A scorer's file, learnt without these sources; the card's sources and base rate are filled in."""
-        kept = [n for n, dialogue in enumerate(self.dialogues) if dialogue.source not in without]
+        """A scorer's file, learnt without these families; the card's sources and base rate are filled in."""
+        kept = [n for n, dialogue in enumerate(self.dialogues) if dialogue.family not in without]
         long = np.array([n for n in kept if len(self.dialogues[n].said_by_user) > 1], np.int64)
         talks = spread(long, np.array([self.dialogues[n].source for n in long]), _SESSIONS_OF_A_SOURCE)
         slope, offset = self._turn_calibration(without)
-        sessions = LabelledSessions(
-            [self._signals(n, without, slope, offset) for n in talks],
-            np.array([self.dialogues[n].escalating for n in talks]),
-            [self.dialogues[n].source for n in talks],
+        combination = fit_combination(
+            LabelledSessions(
+                [self._signals(n, without, slope, offset) for n in talks],
+                np.array([self.dialogues[n].escalating for n in talks]),
+                [self.dialogues[n].source for n in talks],
+            )
         )
-        combination = fit_combination(sessions)
+        sources = _sources([self.dialogues[n] for n in kept])
         return ScorerFile(
             version=version,
             turn=quantised(self.weights(without), slope, offset),
             base=combination.base,
             weights=combination.weights,
             harms=self.harms,
-            card=structs.replace(
-                card, sources=_sources([self.dialogues[n] for n in kept]), base_rate=combination.base_rate
-            ),
+            card=structs.replace(card, sources=sources, base_rate=combination.base_rate),
         )
 
     @cached_property
@@ -111,22 +111,18 @@ class Trainer:
         return fit_harms(self.pairs, self.turns.features[self.turns.dialogue < 0][::2])
 
     @cached_property
-    def _taught_by(self) -> frozenset[str]:
-        """Sources that the turn weights are learnt from."""
-        return self.sources_of(both_labels(self.turns, self._families(())))
+    def _taught_by(self) -> list[str]:
+        """Families that the turn weights are learnt from."""
+        return both_labels(self.turns, self._families(()))
 
     def _families(self, without: Collection[str]) -> list[str]:
         """Of the dialogues, as `fit_turns` wants them: the project's own dialogues do not teach turn weights."""
-        return ["" if each.own or each.source in without else each.family for each in self.dialogues]
+        return ["" if each.own or each.family in without else each.family for each in self.dialogues]
 
-    def sources_of(self, families: Collection[str]) -> frozenset[str]:
-        """All sources of these families."""
-        return frozenset(each.source for each in self.dialogues if each.family in families)
-
-    def model_without(self, families: Collection[str]) -> TurnModel:
-        """A model that knows nothing of these families; for measuring, its card says nothing."""
+    def model_without(self, family: str) -> TurnModel:
+        """A model that knows nothing of this family; for measuring, its card says nothing."""
         card = ModelCard(trained_on="", seed=0, sources=[], base_rate=0.0)
-        file = self.train(f"without-{'-'.join(sorted(families))}"[:64], card, self.sources_of(families))
+        file = self.train(f"without-{family}"[:64], card, [family])
         return TurnModel(file, write_model(file))
 
     def _turn_calibration(self, without: Collection[str]) -> tuple[float, float]:
@@ -138,7 +134,7 @@ class Trainer:
     def _signals(self, index: int, without: Collection[str], slope: float, offset: float) -> Floats:
         """Signals of a dialogue, from risks by weights that have not seen its family either."""
         here, dialogue = self.turns.dialogue == index, self.dialogues[index]
-        scores = self.turns.features[here] @ self.weights(self.sources_of([dialogue.family]).union(without))
+        scores = self.turns.features[here] @ self.weights([dialogue.family, *without])
         risks = [round(sigmoid(slope * score + offset), _DECIMALS) for score in scores.tolist()]
         return signals_of(dialogue, risks, self.turns.vectors[here])
 

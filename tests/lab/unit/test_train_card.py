@@ -132,4 +132,4 @@ def test_own_talk_that_escalates_is_told_from_what_does_not() -> None:
         assert float(str(found["by_source"][source]["fpr"])) <= 0.15
     assert float(str(found["by_source"]["own_crowd"]["roc_auc"])) >= 0.6
     assert float(str(found["by_source"]["own_crowd"]["recall"])) >= 0.05
-    assert float(str(found["overall"]["gain_over_first_turn"])) > 0.0
+    assert float(str(found["gain_over_first_turn"])) > 0.0

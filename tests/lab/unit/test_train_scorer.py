@@ -48,9 +48,9 @@ def of_made_up() -> Trainer:
     return trainer_of(made_up())
 
 
-def file_of(trainer: Trainer, *without: str, without_sources: Sequence[str] = ()) -> bytes:
+def file_of(trainer: Trainer, *without: str) -> bytes:
     """The file that comes of it."""
-    return write_model(trainer.train("test-1", CARD, trainer.sources_of(without).union(without_sources)))
+    return write_model(trainer.train("test-1", CARD, without))
 
 
 def test_the_same_data_give_the_same_bytes() -> None:
@@ -69,18 +69,11 @@ def test_nothing_is_learnt_from_a_family_that_is_left_out(source: str) -> None:
     assert file_of(of_made_up()) != file_of(other)
 
 
-def test_left_out_is_as_never_there_and_a_source_alone_can_be() -> None:
-    """A file without a family is that of others alone; what else there is of a source's hand is learnt from."""
+def test_left_out_is_as_never_there() -> None:
+    """A file without a family is that of others alone."""
     others = [dialogue for dialogue in made_up() if dialogue.family != "red"]
 
     assert file_of(of_made_up(), "red") == file_of(trainer_of(others))
-
-    without = ["red_attack"]
-    kept = file_of(of_made_up(), without_sources=without)
-
-    assert kept == file_of(trainer_of(retold(made_up(), "red_attack")), without_sources=without)
-    assert kept != file_of(trainer_of(retold(made_up(), "red_benign")), without_sources=without)
-    assert kept != file_of(of_made_up(), "red")
 
 
 def test_own_dialogues_and_dialogues_without_user_teach_no_turn_weights() -> None:
