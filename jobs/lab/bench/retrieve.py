@@ -167,7 +167,6 @@ _ASKED: Mapping[str, tuple[Callable[..., Awaitable[Any]], Callable[..., Any], st
 }
 """Route → its work without HTTP, the request, and the part that an answer must not lack."""
 ONE_USER_TURNS = 10_000
-_AT_ONCE = 500
 _TOP = 10
 _Question = TypeVar("_Question")
 QUICK = {"memories": 5_000, "rate": 50.0, "seconds": 3.0, "asked": 100, "searched": ("wordllama",)}
@@ -193,7 +192,7 @@ async def measure(
         embedder, corpus, users = embedder_of(settings), Corpus(policy_of(settings)), users_for(memories)
         say(f"{users * MEMORIES_EACH:,} memories of {users} users, indexed")
         began_s = perf_counter()
-        async with open_store(settings.data_dir / "vectors", embedder) as store:
+        async with open_store(embedder, settings.data_dir / "vectors") as store:
             await fill(store, embedder, corpus, users)
         fill_s = perf_counter() - began_s
         questions = list(islice(corpus.questions(users), _QUESTIONS))
@@ -233,10 +232,9 @@ async def _of_one_user(
     changed = settings.vectors.model_copy(update={"embedder": embedder})
     embeds, turns = embedder_of(settings.model_copy(update={"vectors": changed})), corpus.turns(0, ONE_USER_TURNS)
     folder = settings.data_dir / f"user-{embedder}"
-    async with open_store(folder, embeds) as store:
-        for first in range(0, len(turns), _AT_ONCE):
-            await index_user(store, embeds, turns[first : first + _AT_ONCE], [], first)
-    async with open_store(folder, embeds) as store:
+    async with open_store(embeds, folder) as store:
+        await index_user(store, embeds, turns)
+    async with open_store(embeds, folder) as store:
         search, scope = HybridSearch(store, embeds), Scope((app_of(0),), user_of(0))
         ways: Mapping[str, Callable[[str], Awaitable[object]]] = {
             "bm25": lambda query: search.events(TURNS, query, scope.turns(), _TOP, by=Ranking.KEYWORD),
@@ -272,7 +270,7 @@ async def _inside(
     `per_core_s` says how many of these a core does in a second.
     """
     embedder = embedder_of(settings)
-    async with open_store(settings.data_dir / "vectors", embedder) as store:
+    async with open_store(embedder, settings.data_dir / "vectors") as store:
         api = memory_api(store, embedder, policy_of(settings), HttpSettings(mcp=False), topic_prefix="bench")
         search, wanted = HybridSearch(store, embedder), list(islice(cycle(questions), asked + asked // 2))
         with _started(), reading_for(Caller()):

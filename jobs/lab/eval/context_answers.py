@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval.dialogues import BEGINS, Dialogues, LabelledQuestion, spoken
-from jobs.lab.eval.user_index import folded_user, index_user, own_store
+from jobs.lab.eval.user_index import folded_user, index_user, open_store
 from jobs.shared.dialogues import DialogueTurn, read_labelled
 from jobs.shared.output import Progress
 from models.events import Turn
@@ -84,9 +84,9 @@ async def measure(talks: Dialogues, embedder: Embedder, policy: Policy, progress
     each talk. Where all talks are one user's, each question has to find its talk too.
     """
     asks, asked = list(product(BUDGETS, talks.questions)), list[Figures]()
-    async with own_store(embedder) as store:
+    async with open_store(embedder) as store:
         for turns in talks.of_users.values():
-            await index_user(store, embedder, turns, list(folded_user(turns, policy)), 0)
+            await index_user(store, embedder, turns, list(folded_user(turns, policy)))
         reader = memory_api(store, embedder, policy, HttpSettings(mcp=False), topic_prefix=_APP).reader
         search = HybridSearch(store, embedder, policy.retrieval)
         for number, (budget, question) in enumerate(asks, 1):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
@@ -115,9 +115,9 @@ def figures(sessions: Sequence[ScoredSession]) -> Row:
         "pr_auc": precision,
         **own,
         **{f"words_{name}": figure for name, figure in beside.items()},
-        "recall": _alerted(attacks),
-        "fpr": _alerted(benign),
-        "median_lead": _median_lead(attacks),
+        "recall": fmean(one.lead is not None for one in attacks) if attacks else None,
+        "fpr": fmean(one.lead is not None for one in benign) if benign else None,
+        "median_lead": median(leads) if (leads := [one.lead for one in attacks if one.lead is not None]) else None,
     }
 
 
@@ -166,12 +166,3 @@ def roc_auc_interval(sessions: Sequence[ScoredSession], seed: int) -> tuple[floa
     above = rankdata(draws, axis=1)[:, :attacks].sum(axis=1) - attacks * (attacks + 1) / 2
     low, high = np.quantile(above / (attacks * benign), [0.025, 0.975])
     return float(low), float(high)
-
-
-def _alerted(sessions: Sequence[ScoredSession]) -> float | None:
-    return sum(one.alerted_after is not None for one in sessions) / len(sessions) if sessions else None
-
-
-def _median_lead(sessions: Sequence[ScoredSession]) -> float | None:
-    leads = [one.lead for one in sessions if one.lead is not None]
-    return median(leads) if leads else None

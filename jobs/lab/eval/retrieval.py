@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval.dialogues import Dialogues, LabelledQuestion, Place
-from jobs.lab.eval.user_index import index_user, own_store
+from jobs.lab.eval.user_index import index_user, open_store
 from jobs.lab.train.ranker import Bools, fit
 from jobs.shared.output import Progress
 from models.errors import ConfigurationError
@@ -40,7 +40,6 @@ _PARTS = dict(zip(SIGNALS, SIGNALS, strict=True)) | {
 """Signals, and as what they are left out together."""
 _RESAMPLES = 1_000
 _EQUAL = 10
-_AT_ONCE = 500
 Recalls = dict[str, float]
 """`recall@5`, `recall@10`, `recall@20`, 0-1."""
 Rank = Callable[["AskedQuestion"], Sequence[Place]]
@@ -71,9 +70,8 @@ async def measure(sets: Sequence[Dialogues], embedder: Embedder, policy: Policy,
     """Index everything, ask everything.
 
     `turns` has the recall of evidence turns by group of the first set's questions, and recall@10 of the formula. `sets`
-    compares the rankings over all sets, recall@10; `ablation`
-    says by how many points it changes if a signal is left out and the weights are learned without it. Intervals are of
-    95 %, by drawing questions anew.
+    compares the rankings over all sets, recall@10; `ablation` says by how many points it changes if a signal is left
+    out and the weights are learned without it. Intervals are of 95 %, by drawing questions anew.
 
     Raises:
         ConfigurationError: A set has no question with evidence, or there are no weights for the embedder.
@@ -106,18 +104,17 @@ async def ask_all(dialogues: Dialogues, embedder: Embedder, policy: Policy, prog
     """
     if not dialogues.questions:
         raise ConfigurationError(f"{dialogues.name}: no question names a turn that answers it")
-    async with own_store(embedder) as store:
-        for first in range(0, len(dialogues.turns), _AT_ONCE):
-            await index_user(store, embedder, dialogues.turns[first : first + _AT_ONCE], [], first)
+    async with open_store(embedder) as store:
+        await index_user(store, embedder, dialogues.turns)
         search = HybridSearch(store, embedder, policy.retrieval)
         asked, rule = list[AskedQuestion](), formula(policy.retrieval)
         for number, question in enumerate(dialogues.questions, 1):
-            asked.append(await _asked(search, rule, question))
+            asked.append(await _ask(search, rule, question))
             progress(number, len(dialogues.questions))
     return asked
 
 
-async def _asked(search: HybridSearch, rule: Ranker, question: LabelledQuestion) -> AskedQuestion:
+async def _ask(search: HybridSearch, rule: Ranker, question: LabelledQuestion) -> AskedQuestion:
     text, scope, most = question.text, Scope(user_id=question.user_id), max(DEPTHS)
     # From the second search on a user's points are held in memory: every question finds them there.
     await search.turns(text, scope, most)
@@ -176,11 +173,10 @@ def _compared(asked: Mapping[str, Sequence[AskedQuestion]], rank: Rank) -> dict[
 
     def figures(sets: Sequence[Mapping[str, Floats]]) -> Figures:
         means = {by: round(mean(float(each[by].mean()) for each in sets), 4) for by in rankings}
-        return {
-            "questions": sum(len(each["ranker"]) for each in sets),
-            **means,
-            **_interval([e["ranker"] for e in sets]),
-        }
+        drawn, rankers = np.random.default_rng(1), [each["ranker"] for each in sets]
+        resampled = [drawn.choice(each, (_RESAMPLES, len(each))).mean(axis=1) for each in rankers]
+        low, high = np.quantile(np.mean(resampled, axis=0), [0.025, 0.975]).round(4).tolist()
+        return {"questions": sum(map(len, rankers)), **means, "low": low, "high": high}
 
     micro = {by: np.concatenate([each[by] for each in found.values()]) for by in rankings}
     return {
@@ -193,14 +189,6 @@ def _compared(asked: Mapping[str, Sequence[AskedQuestion]], rank: Rank) -> dict[
 def _group(asked: Sequence[AskedQuestion], name: str = "") -> list[AskedQuestion]:
     """Questions of a group; without a name of that by which the set is judged."""
     return [each for each in asked if (name or asked[0].question.groups[0]) in each.question.groups]
-
-
-def _interval(sets: Sequence[Floats]) -> dict[str, float]:
-    """Within which 95 % of the means lie if the questions of each set are drawn anew."""
-    drawn = np.random.default_rng(1)
-    means = np.mean([drawn.choice(each, (_RESAMPLES, len(each))).mean(axis=1) for each in sets], axis=0)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return {"low": round(float(low), 4), "high": round(float(high), 4)}
 
 
 def _ablation(

@@ -21,6 +21,8 @@ from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.ports import Embedder, VectorStore
 
+_AT_ONCE = 500
+
 
 def folded_user(
     turns: Iterable[Turn], policy: Policy, *, first_turn: int = 0, first_offset: int = 0
@@ -56,30 +58,29 @@ def _fields(event: Struct, *names: str) -> dict[str, Any]:
 
 
 async def index_user(
-    store: VectorStore, embedder: Embedder, turns: Sequence[Turn], outputs: Sequence[UserOutput], first_turn: int
+    store: VectorStore,
+    embedder: Embedder,
+    turns: Sequence[Turn],
+    outputs: Sequence[UserOutput] = (),
+    first_turn: int = 0,
 ) -> None:
     """Index a user's turns, placed in the log from `first_turn` on, and what the fold made of them."""
     sessions, memory = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
-    places = [Position("turns", 0, first_turn + n) for n in range(len(turns))]
-    await sessions.add_turns(turns, embedder.embed([turn.content for turn in turns]), places=places)
+    for lot in (turns[first : first + _AT_ONCE] for first in range(0, len(turns), _AT_ONCE)):
+        places = [Position("turns", 0, first_turn + n) for n in range(len(lot))]
+        first_turn += len(lot)
+        await sessions.add_turns(lot, embedder.embed([turn.content for turn in lot]), places=places)
     await memory.add_episodes([(e, e.source.offset) for e in outputs if isinstance(e, EpisodeCompressed)])
     await memory.add_facts([(e, e.source.offset) for e in outputs if isinstance(e, FactChanged)])
     await memory.add_stats([(e, e.source.offset) for e in outputs if isinstance(e, UserMemoryChanged)][-1:])
 
 
 @asynccontextmanager
-async def own_store(embedder: Embedder) -> AsyncIterator[EdgeStore]:
-    """An empty index in a folder of its own, which goes at the end."""
-    with TemporaryDirectory(prefix="turntide-index-") as folder:
-        async with open_store(Path(folder), embedder) as store:
+async def open_store(embedder: Embedder, folder: Path | None = None) -> AsyncIterator[EdgeStore]:
+    """The index of a folder; without one an empty index in a folder of its own, which goes at the end."""
+    with TemporaryDirectory(prefix="turntide-index-") as own:
+        store = EdgeStore(folder or Path(own), embedder=embedder.name)
+        try:
             yield store
-
-
-@asynccontextmanager
-async def open_store(folder: Path, embedder: Embedder) -> AsyncIterator[EdgeStore]:
-    """The index of a folder."""
-    store = EdgeStore(folder, embedder=embedder.name)
-    try:
-        yield store
-    finally:
-        await store.close()
+        finally:
+            await store.close()
