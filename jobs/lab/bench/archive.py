@@ -125,20 +125,15 @@ def speed(folder: Path, chunks: Iterable[Chunk], settings: ArchiveSettings) -> t
     held, archive = list(chunks), folder / "archive"
     (folder / "duckdb").mkdir()
     paths = LakePaths(archive / "catalog.sqlite", f"{archive}{os.sep}data{os.sep}")
-    spent, raw = land(paths, held, settings, threads=1), _raw_limit(folder, held)
-    shutil.rmtree(folder)
-    return spent, raw
-
-
-def _raw_limit(folder: Path, chunks: Sequence[Chunk]) -> Spent:
-    """The same bytes from newline-delimited JSON into sorted Parquet in the same folders, by DuckDB in one thread."""
-    sizes = dict(_write_json(folder, chunks))
-    spent = Spent(sum(chunk.turns for chunk in chunks), sum(sizes.values()))
+    spent, sizes = land(paths, held, settings, threads=1), dict(_write_json(folder, held))
+    # From newline-delimited JSON into sorted Parquet in the same folders.
+    raw = Spent(sum(chunk.turns for chunk in held), sum(sizes.values()))
     with duckdb.connect() as con:
         con.execute("SET threads = 1; SET TimeZone = 'UTC'")
         for table in sizes:
-            spent.on(partial(con.execute, _copy(folder, table)))
-    return spent
+            raw.on(partial(con.execute, _copy(folder, table)))
+    shutil.rmtree(folder)
+    return spent, raw
 
 
 def _write_json(folder: Path, chunks: Sequence[Chunk]) -> Iterator[tuple[str, int]]:

@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from jobs.demo.conversations import DemoConversation
 from jobs.lab.bench.folds import SESSIONS_AT_ONCE, InMemory, TurnTraffic, conversation_of, time_fold
 from models.entities import REGISTRY, TOPIC_OF
 from models.events import CommandEvent, DeadLetter, OutputEvent, Position, Role, SessionEnded, Turn
@@ -190,7 +189,10 @@ class ArchiveTraffic:
         drawn = np.minimum(drawn / drawn.mean(), _LONGEST_SHARE)
         self.lengths = np.maximum(2, drawn / drawn.mean() * size.turns_per_session).astype(np.int64)
         apps = self._rng.choice(list(_APPS), sessions, p=list(_APPS.values())).tolist()
-        self._sessions = [_wordless(app, length) for app, length in zip(apps, self.lengths.tolist(), strict=True)]
+        self._sessions = [
+            conversation_of(app, [{Role.ASSISTANT if n % 2 else Role.USER: ""} for n in range(length)])
+            for app, length in zip(apps, self.lengths.tolist(), strict=True)
+        ]
         self._shapes = self._rng.choice(len(_SHAPES), sessions, p=list(_SHAPES.values()))
         at = np.linspace(0, 1, 101)
         self._courses = np.array([np.interp(at, np.linspace(0, 1, len(shape)), shape) for shape in _SHAPES])
@@ -246,9 +248,3 @@ class ArchiveTraffic:
 def _place(event: Turn | SessionEnded) -> tuple[int, int]:
     """Numbers of the session and of the turn in it."""
     return int(event.session_id.rpartition("-")[2]), event.turn if isinstance(event, Turn) else 0
-
-
-def _wordless(app_id: str, length: int) -> DemoConversation:
-    """A conversation whose words are drawn later."""
-    turns = [{Role.USER: ""}, {Role.ASSISTANT: ""}] * (length // 2 + 1)
-    return conversation_of(app_id, turns[:length])

@@ -25,15 +25,11 @@ _WITH_CONTENDERS = {"stream", "kills"}
 Quick = Annotated[bool, typer.Option("--quick", help="One short run to check that the bench works, about a minute.")]
 
 
-def _command(name: str, function: Callable[..., None]) -> None:
+def _bench(function: Callable[..., None], name: str = "") -> Callable[..., None]:
     """Add a bench; its help begins with the first line of its function, if there is one."""
-    text = "\n\n".join(filter(None, (function.__doc__, _HELP[name]["help"])))
-    app.shown(*_HELP[name]["examples"], name=name, help=text)(function)
-
-
-def _with_options(function: Callable[..., None]) -> Callable[..., None]:
-    _command(function.__name__, function)
-    return function
+    shown = _HELP[name or function.__name__]
+    text = "\n\n".join(filter(None, (function.__doc__, shown["help"])))
+    return app.shown(*shown["examples"], name=name or None, help=text)(function)
 
 
 def _run(bench: str, output: OutputFormat, *, quick: bool = False, **size: object) -> Result:
@@ -57,10 +53,10 @@ def _quick_or_whole(name: str) -> Callable[..., None]:
 
 
 for _name in ("stream", "scale", "memories", "project", "roles", "gateway"):
-    _command(_name, _quick_or_whole(_name))
+    _bench(_quick_or_whole(_name), _name)
 
 
-@_with_options
+@_bench
 def kills(
     *,
     count: Annotated[int, typer.Option("--kills", min=1, max=30, help="How often each contender is killed.")] = 10,
@@ -77,7 +73,7 @@ def kills(
     _run("kills", output, names=names, kills=count, seed=seed)
 
 
-@_with_options
+@_bench
 def page(
     folder: Annotated[
         Path,
@@ -101,7 +97,7 @@ def page(
     printed.message(f"written: {folder / PAGE}")
 
 
-@_with_options
+@_bench
 def memory(
     *,
     sessions: Annotated[int, typer.Option(min=20, help="Sessions in all.")] = 1_000_000,
@@ -113,7 +109,7 @@ def memory(
     _run("memory", output, quick=quick, sessions=sessions, open_at_once=open_at_once)
 
 
-@_with_options
+@_bench
 def recovery(
     *,
     quick: Quick = False,
@@ -126,7 +122,7 @@ def recovery(
     _run("recovery", output, quick=quick, wanted_keys=keys or ())
 
 
-@_with_options
+@_bench
 def topics(
     files: Annotated[
         list[Path] | None,
@@ -148,7 +144,7 @@ def topics(
     _run("topics", output, quick=quick, dialogues=dialogues, environment=own_environment() if role else None)
 
 
-@_with_options
+@_bench
 def retrieve(
     *,
     memories: Annotated[int, typer.Option(min=1_000, help="Facts, episodes and turns in all.")] = 100_000,
@@ -164,7 +160,7 @@ def retrieve(
     _run("retrieve", output, quick=quick, memories=memories, rate=rate, seconds=seconds, end_to_end=end_to_end)
 
 
-@_with_options
+@_bench
 def archive(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="500,000 turns instead of 20 million.")] = False,

@@ -49,10 +49,6 @@ def _stream(measured: Measured) -> dict[str, Any]:
     }
 
 
-def _recovery(measured: Measured) -> dict[str, Any]:
-    return {"rows": [{**row, "name": f"{number(figure(row, 'keys'))} keys"} for row in rows_at(measured, "rows")]}
-
-
 def _memory(measured: Measured) -> dict[str, Any]:
     """At most about so many milestones, the last among them."""
     rows = rows_at(measured, "milestones")
@@ -158,7 +154,9 @@ def _with_interval(part: Any, kind: str) -> str:
 
 DERIVED: Mapping[str, Callable[[Measured], dict[str, Any]]] = {
     "stream": _stream,
-    "recovery": _recovery,
+    "recovery": lambda measured: {
+        "rows": [{**row, "name": f"{number(figure(row, 'keys'))} keys"} for row in rows_at(measured, "rows")]
+    },
     "roles": _roles,
     "memory": _memory,
     "kills": _kills,

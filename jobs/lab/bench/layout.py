@@ -258,7 +258,10 @@ class PictureLayout(Struct, frozen=True, forbid_unknown_fields=True):
             draw: Callable[..., None] = draw_curves
             shown: Sequence[Any] = list(self._curves(rows))
             looks |= {"y_label": self.y_label, "curves": shown, "log_x": self.log_x, "log_y": self.log_y}
-            looks |= {"label_points": self.label_points, "limit": self._limit(shown)}
+            looks["label_points"] = self.label_points
+            if self.limit is not None and shown:
+                bound = self.limit * shown[0].points[0][1]
+                looks["limit"] = Limit(bound, f"held to ≤ {self.limit:g} × the first")
         elif self.kind == "bars":
             draw, shown = draw_bars, list(self._bars(rows, held))
             looks["bars"] = shown
@@ -276,11 +279,6 @@ class PictureLayout(Struct, frozen=True, forbid_unknown_fields=True):
                 points = [(x, y) for x, y in pairs if x is not None and y is not None and (y > 0 or not self.log_y)]
                 if points:
                     yield Curve(filled_in(heading, {}, by=by), points)
-
-    def _limit(self, curves: Sequence[Curve]) -> Limit | None:
-        if self.limit is None or not curves:
-            return None
-        return Limit(self.limit * curves[0].points[0][1], f"held to ≤ {self.limit:g} × the first")
 
     def _bars(self, rows: Sequence[Measured], held: Sequence[HeldFigure]) -> Iterator[Bar]:
         bounds = {each.what: Limit(each.bound, f"held to ≤ {each.bound:g}") for each in held}

@@ -102,13 +102,13 @@ async def _round(settings: Settings, keys: int, *, with_stock: bool) -> dict[str
 
 
 async def _write(settings: Settings, keys: int) -> None:
-    compact = {"cleanup.policy": "compact"}
+    changelog, source = faust_topics(settings)
     async with admin(settings.kafka) as client:
-        wanted = [(faust_changelog(settings), compact), (faust_source(settings), {})]
+        wanted = [(changelog, {"cleanup.policy": "compact"}), (source, {})]
         await create(client, [BrokerTopic(name=n, partitions=PARTITIONS, replication=1, config=c) for n, c in wanted])
     await _write_ours(settings, range(keys), keys)
     values = _values(VALUE_BYTES + OFFSET_BYTES)
-    await _send(settings, faust_changelog(settings), range(keys), lambda n: Record(_key(n), next(values)))
+    await _send(settings, changelog, range(keys), lambda n: Record(_key(n), next(values)))
 
 
 async def _write_ours(settings: Settings, offsets: range, keys: int) -> None:
@@ -144,14 +144,13 @@ async def _send(settings: Settings, topic: str, numbers: range, record: Callable
 _FAUST_APP, _FAUST_TABLE = "stock-faust", "sessions"
 
 
-def faust_changelog(settings: Settings) -> str:
-    """The changelog of its table, as Faust names it."""
-    return f"{settings.topic_prefix}.{_FAUST_APP}-{_FAUST_TABLE}-changelog"
+def faust_topics(settings: Settings) -> tuple[str, str]:
+    """The changelog of its table, as Faust names it, and the topic that its agent reads.
 
-
-def faust_source(settings: Settings) -> str:
-    """The topic that its agent reads: Faust recovers tables of partitions that it has from a group."""
-    return f"{settings.topic_prefix}.{_FAUST_APP}.source"
+    Faust recovers tables of partitions that it has from a group.
+    """
+    named = f"{settings.topic_prefix}.{_FAUST_APP}"
+    return f"{named}-{_FAUST_TABLE}-changelog", f"{named}.source"
 
 
 async def _turntide(settings: Settings) -> tuple[int, float]:
@@ -189,12 +188,11 @@ def faust_app(settings: Settings, name: str, **options: Any) -> faust.App:
 
 async def _stock_faust(settings: Settings, keys: int) -> tuple[int, float]:
     """An ordinary table of a Faust worker."""
-    app = faust_app(settings, _FAUST_APP)
-    partitions = len(await require_topic(settings.kafka, faust_changelog(settings)))
+    app, (changelog, read) = faust_app(settings, _FAUST_APP), faust_topics(settings)
+    partitions = len(await require_topic(settings.kafka, changelog))
     table = app.Table(_FAUST_TABLE, partitions=partitions, key_type=bytes, value_type=bytes)
-    source = app.topic(faust_source(settings), key_serializer="raw", value_serializer="raw", value_type=bytes)
-    assigned_s: list[float] = []
-    done = asyncio.Event()
+    source = app.topic(read, key_serializer="raw", value_serializer="raw", value_type=bytes)
+    assigned_s, done = list[float](), asyncio.Event()
 
     async def agent(stream: faust.StreamT[bytes]) -> None:
         async for _ in stream:

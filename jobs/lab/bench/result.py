@@ -193,21 +193,17 @@ def _machines(found: Mapping[str, Measured]) -> PageTable:
     """The machines, a column each; measurements on equal ones share a column."""
     machines: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, measured in found.items():
-        if described := _machine(measured):
-            machines.setdefault(tuple(described.items()), []).append(name)
-    facts = dict.fromkeys(fact for machine in machines for fact, _ in machine)
-    rows = [(fact, *(dict(machine).get(fact, "") for machine in machines)) for fact in facts]
+        memory_bytes = figure(measured, "machine.memory_bytes")
+        described = {
+            "CPUs": cell(measured, "machine.cpus"),
+            "CPU": cell(measured, "machine.cpu"),
+            "memory": number(memory_bytes / 2**30, "GiB") if memory_bytes else "",
+            "system": cell(measured, "machine.system"),
+            "Python": cell(measured, "machine.python"),
+            **entries_at(measured, "machine.versions"),
+        }
+        if facts := [(fact, value) for fact, value in described.items() if value]:
+            machines.setdefault(tuple(facts), []).append(name)
+    columns = dict.fromkeys(fact for machine in machines for fact, _ in machine)
+    rows = [(fact, *(dict(machine).get(fact, "") for machine in machines)) for fact in columns]
     return PageTable(("", *map(", ".join, machines.values())), rows)
-
-
-def _machine(measured: Measured) -> dict[str, str]:
-    memory_bytes = figure(measured, "machine.memory_bytes")
-    facts = {
-        "CPUs": cell(measured, "machine.cpus"),
-        "CPU": cell(measured, "machine.cpu"),
-        "memory": number(memory_bytes / 2**30, "GiB") if memory_bytes else "",
-        "system": cell(measured, "machine.system"),
-        "Python": cell(measured, "machine.python"),
-        **entries_at(measured, "machine.versions"),
-    }
-    return {fact: value for fact, value in facts.items() if value}

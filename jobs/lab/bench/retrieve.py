@@ -69,15 +69,6 @@ class CorpusQuestion(Struct, frozen=True):
     query: str
 
 
-def users_for(memories: int) -> int:
-    """Users that have so many memories together.
-
-    >>> users_for(100_000), users_for(1_400), users_for(10)
-    (100, 1, 1)
-    """
-    return max(1, round(memories / MEMORIES_EACH))
-
-
 class Corpus:
     """Makes users and questions, folded by the policy; the same seed makes the same ones."""
 
@@ -85,8 +76,9 @@ class Corpus:
         self._policy = policy
         self._seed = seed
         said = [(role, text) for each in load_conversations() for turn in each.turns for role, text in turn.items()]
+        parts = [(role, found.strip()) for role, text in said for found in _SENTENCE.findall(text)]
         self._sentences = {
-            role: [found for of, text in said if of is role for found in _sentences(text)]
+            role: [part for of, part in parts if of is role and len(part.split()) >= _LEAST_WORDS]
             for role in (Role.USER, Role.ASSISTANT)
         }
 
@@ -143,10 +135,6 @@ def app_of(number: int) -> str:
     return _APPS[number % len(_APPS)]
 
 
-def _sentences(text: str) -> list[str]:
-    return [found.strip() for found in _SENTENCE.findall(text) if len(found.split()) >= _LEAST_WORDS]
-
-
 HTTP_ALONE = "/livez"
 """Touches no memory: the time that the server and the machine take for themselves."""
 TURNS_PER_S = 200
@@ -189,7 +177,11 @@ async def measure(
     with own_environment() if end_to_end else nullcontext() as environment, TemporaryDirectory() as folder:
         kafka = {"bootstrap": environment.bootstrap} if environment else {}
         settings = load_settings(kafka=kafka, data_dir=Path(folder))
-        embedder, corpus, users = embedder_of(settings), Corpus(policy_of(settings)), users_for(memories)
+        embedder, corpus, users = (
+            embedder_of(settings),
+            Corpus(policy_of(settings)),
+            max(1, round(memories / MEMORIES_EACH)),
+        )
         say(f"{users * MEMORIES_EACH:,} memories of {users} users, indexed")
         began_s = perf_counter()
         async with open_store(embedder, settings.data_dir / "vectors") as store:
@@ -273,8 +265,13 @@ async def _inside(
     async with open_store(embedder, settings.data_dir / "vectors") as store:
         api = memory_api(store, embedder, policy_of(settings), HttpSettings(mcp=False), topic_prefix="bench")
         search, wanted = HybridSearch(store, embedder), list(islice(cycle(questions), asked + asked // 2))
+
+        async def answer(path: str, question: CorpusQuestion) -> object:
+            ask, request, part = _ASKED[path]
+            return getattr(await ask(api.reader, request(**asdict(question))), part)
+
         with _started(), reading_for(Caller()):
-            routes = {path: await _asked(path, api.reader, questions, asked) for path in _ASKED}
+            routes = {path: spread_ms(await asked_ms(path, partial(answer, path), wanted[:asked])) for path in _ASKED}
             found = await _in_turn(
                 {"hybrid": lambda each: search.turns(each.query, Scope((each.app_id,), each.user_id), _TOP)},
                 wanted,
@@ -292,15 +289,6 @@ def _started() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
-
-
-async def _asked(path: str, reader: MemoryReader, questions: Sequence[CorpusQuestion], asked: int) -> Figures:
-    ask, request, wanted = _ASKED[path]
-
-    async def found(question: CorpusQuestion) -> object:
-        return getattr(await ask(reader, request(**asdict(question))), wanted)
-
-    return spread_ms(await asked_ms(path, found, list(islice(cycle(questions), asked))))
 
 
 async def _over_http(

@@ -96,15 +96,14 @@ def long_sessions(dialogues: Sequence[TopicDialogue], embedder: Embedder, most: 
             strings[-1] += said
     whole = [string[:SESSION_TURNS] for string in strings if string]
     step = -(-len(whole) // most)
-    return [_session(f"long-{n}", string, embedder) for n, string in enumerate(whole[::step])]
-
-
-def _session(session_id: str, string: Sequence[Turn], embedder: Embedder) -> LongSession:
-    turns: list[Turn] = []
-    for number, turn in enumerate(string):
-        at = turn.timestamp if not turns else max(turn.timestamp, turns[-1].timestamp + _BETWEEN_TURNS)
-        turns.append(replace(turn, session_id=session_id, turn=number, timestamp=at, metadata=None))
-    return LongSession(turns, embedder.embed([turn.content for turn in turns]))
+    sessions = list[LongSession]()
+    for n, string in enumerate(whole[::step]):
+        turns = list[Turn]()
+        for number, turn in enumerate(string):
+            at = turn.timestamp if not turns else max(turn.timestamp, turns[-1].timestamp + _BETWEEN_TURNS)
+            turns.append(replace(turn, session_id=f"long-{n}", turn=number, timestamp=at, metadata=None))
+        sessions.append(LongSession(turns, embedder.embed([turn.content for turn in turns])))
+    return sessions
 
 
 def messages_of(session: LongSession) -> list[CountedMessage]:
@@ -259,8 +258,8 @@ async def measure(
         "match_ms": _times(match_ms(sessions, policy)),
         "unpack_ms": _times(unpack_ms(sessions, "gzip")),
         "unpack_zstd_ms": _times(unpack_ms(sessions, "zstd")),
-        "pack_gzip_ms": _times(pack_ms(sessions, "gzip")),
-        "pack_zstd_ms": _times(pack_ms(sessions, "zstd")),
+        "pack_gzip_ms": _times(_cpu_ms(partial(pack, codec="gzip"), strings_of(sessions, TWENTY))),
+        "pack_zstd_ms": _times(_cpu_ms(partial(pack, codec="zstd"), strings_of(sessions, TWENTY))),
         "add_with_compaction_ms": _times(walked.taken_ms["compacted"]),
         "add_with_unpacking_ms": _times(walked.taken_ms["unpacked"]),
         "packing": packing,
@@ -321,11 +320,6 @@ def packing_rows(sessions: Sequence[LongSession]) -> list[Figures]:
             }
         )
     return rows
-
-
-def pack_ms(sessions: Sequence[LongSession], codec: Codec) -> list[float]:
-    """CPU milliseconds for each string of twenty messages."""
-    return _cpu_ms(partial(pack, codec=codec), strings_of(sessions, TWENTY))
 
 
 def unpack_ms(sessions: Sequence[LongSession], codec: Codec) -> list[float]:
