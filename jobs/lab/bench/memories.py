@@ -16,15 +16,7 @@ from msgspec.structs import replace
 
 from jobs.lab.bench.folds import BEGINS, CommandLog, InMemory, TurnTraffic, about, records_of, time_fold
 from jobs.lab.bench.measuring import BenchFailed, Figures, asked_ms, say, times
-from models.events import (
-    AppMemoriesCompacted,
-    AppMemoryChanged,
-    ConversationEnded,
-    OutputEvent,
-    Position,
-    Turn,
-    UserTurnAdded,
-)
+from models.events import AppMemoriesCompacted, AppMemoryChanged, ConversationEnded, Position, Turn, UserTurnAdded
 from models.events.topics import COMMANDS, TURNS
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import DecodedArrival
@@ -113,7 +105,10 @@ def share_of_work(
     measured = list[tuple[float, float, float]]()
     for _ in range(rounds + 1):  # the first one warms up
         sessions_s, outputs = time_fold(InMemory(policy), arrivals)
-        measured.append((sessions_s, *_commands_folded(outputs, policy)))
+        forwarded = [event for event in outputs if isinstance(event, UserTurnAdded | ConversationEnded)]
+        log = [Command(event, Position(COMMANDS.name, 0, n), event.timestamp) for n, event in enumerate(forwarded)]
+        users = InMemory(policy, kind=partial(MemoryPartitionFold, seconds=process_time))
+        measured.append((sessions_s, time_fold(users, log)[0], users.fold.take_spent()[0]))
     ended = [event for event in outputs if isinstance(event, ConversationEnded)]
     if not ended:
         raise BenchFailed("no conversation ended: the policy has `apps.enabled` off, or there are too few turns")
@@ -127,15 +122,6 @@ def share_of_work(
         "rounds_percent": percents,
     }
     return share, ended
-
-
-def _commands_folded(outputs: Sequence[OutputEvent], policy: Policy) -> tuple[float, float]:
-    """Seconds of the memory role's fold over what the sessions forwarded, and those for spaces among them."""
-    events = [event for event in outputs if isinstance(event, UserTurnAdded | ConversationEnded)]
-    log = [Command(event, Position(COMMANDS.name, 0, n), event.timestamp) for n, event in enumerate(events)]
-    partition = InMemory(policy, kind=partial(MemoryPartitionFold, seconds=process_time))
-    seconds, _ = time_fold(partition, log)
-    return seconds, partition.fold.take_spent()[0]
 
 
 class AppMemoryWork(Struct, frozen=True):
