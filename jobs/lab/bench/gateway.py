@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import cycle, islice
 from time import process_time
+from typing import Any
 
 import msgspec
 from aiokafka import AIOKafkaProducer
@@ -51,15 +52,12 @@ async def measure(environment: BenchEnvironment, *, turns_per_s: int = 1_000, se
 
 
 def _requests(together: int) -> Sequence[Sequence[IncomingTurn]]:
+    said: Any = {"content": "My parcel has not arrived. Where is it, and when will it come? I have waited for a week."}
+    places = [{"session_id": f"s-{n}", "user_id": f"u-{n}", "role": "user"} | said for n in range(_SESSIONS)]
     return [
-        [_turn(f"s-{n % _SESSIONS}", f"m-{together}-{n}-{place}") for place in range(together)] for n in range(_BODIES)
+        [IncomingTurn(**places[n % _SESSIONS], message_id=f"m-{together}-{n}-{m}") for m in range(together)]
+        for n in range(_BODIES)
     ]
-
-
-def _turn(session_id: str, message_id: str) -> IncomingTurn:
-    content = "My parcel has not arrived. Where is it, and when will it come? I have waited for a week."
-    user_id = session_id.replace("s", "u")
-    return IncomingTurn(session_id=session_id, user_id=user_id, role="user", content=content, message_id=message_id)  # type: ignore[arg-type]
 
 
 def _body(turns: Sequence[IncomingTurn]) -> str:

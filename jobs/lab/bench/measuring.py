@@ -109,19 +109,14 @@ class Stopwatch:
     """Counts turns and times those after the warm-up.
 
     Args:
-        turns: How many are taken, the warm-up among them; none: without end.
+        turns: How many are taken, the warm-up among them; none: without end (`endless`).
     """
 
     def __init__(self, turns: int | None) -> None:
-        self._turns = turns
+        self._turns, self.endless = turns, turns is None
         self._warm_up = min(WARM_UP_TURNS, (turns or 0) // 4)
         self._taken = 0
         self._began_s = self._ended_s = perf_counter()
-
-    @property
-    def endless(self) -> bool:
-        """True if no turn is the last."""
-        return self._turns is None
 
     def took_one(self) -> bool:
         """Count a turn; whether it was the last."""

@@ -2,7 +2,6 @@
 
 import gc
 import random
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import count
@@ -77,7 +76,15 @@ async def measure(
         "memories": len(memories),
         "work": [times("creation", work.created_ms), times("creation and compaction", work.compacted_ms)],
         "reading": reading,
-        "ends": {"ended": ENDS, "left": work.left[1], "most": work.most, **work.causes(walked)},
+        "ends": {
+            "ended": ENDS,
+            "left": work.left[1],
+            "most": work.most,
+            # Of one app, rounded down.
+            "made": sum(change.cause == "created" for change in work.memories) // walked,
+            "merged": sum(compaction.action == "edit" for compaction in work.compactions) // walked,
+            "deleted": sum(compaction.action == "delete" for compaction in work.compactions) // walked,
+        },
         "share": share,
         "own_words_percent": 100 * compacted_s / (others_s + compacted_s),
         "ratio_compaction": median(work.compacted_ms) / median(work.created_ms),
@@ -142,12 +149,6 @@ class AppMemoryWork(Struct, frozen=True):
     left: tuple[int, int]
     memories: list[AppMemoryChanged]
     compactions: list[AppMemoriesCompacted]
-
-    def causes(self, apps: int) -> dict[str, int]:
-        """How often a conversation of one app became a memory, two were merged, and one went; means, rounded down."""
-        actions = Counter(compaction.action for compaction in self.compactions)
-        made = sum(change.cause == "created" for change in self.memories)
-        return {"made": made // apps, "merged": actions["edit"] // apps, "deleted": actions["delete"] // apps}
 
 
 def walk(ended: Sequence[ConversationEnded], policy: Policy, *, apps: int, ends: int = ENDS) -> AppMemoryWork:

@@ -12,6 +12,7 @@ import random
 import signal
 import time
 from collections.abc import Sequence
+from copy import deepcopy
 from datetime import timedelta
 from statistics import median
 
@@ -145,7 +146,7 @@ def measure_lengths(*, runs: int, probes: int) -> list[Figures]:
         session, histories = InMemory(policy), list[MemoryTable]()
         for turn in range(POSITIONS[-1] - REACH_TURNS + 1):
             if turn + REACH_TURNS in POSITIONS:
-                histories.append(_copy(session.table))
+                histories.append(deepcopy(session.table))
             session.take([_said(prepared, run * len(prepared.lines) // runs + turn, turn)])
         sizes.append([history.size_bytes for history in histories])
         gc.collect()
@@ -155,20 +156,13 @@ def measure_lengths(*, runs: int, probes: int) -> list[Figures]:
     return summarise_lengths(costs, sizes)
 
 
-def _copy(table: MemoryTable) -> MemoryTable:
-    copied = MemoryTable()
-    for name, parts in table.entities.items():
-        copied.put(name, dict(parts))
-    return copied
-
-
 def _said(prepared: Prepared, line: int, turn: int) -> DecodedArrival:
     return prepared.line(line, "bench-long", turn, turn, turn * _SPACING)
 
 
 def _go_on(prepared: Prepared, policy: Policy, histories: Sequence[MemoryTable], place: int, probe: int) -> float:
     """CPU seconds per turn of a session that goes on from its history, around a position."""
-    session, turns = InMemory(policy, _copy(histories[place])), range(2 * REACH_TURNS)
+    session, turns = InMemory(policy, deepcopy(histories[place])), range(2 * REACH_TURNS)
     said = [_said(prepared, probe * len(turns) + n, POSITIONS[place] - REACH_TURNS + n) for n in turns]
     return sum(session.take([arrival]) for arrival in said) / len(said)
 

@@ -6,16 +6,15 @@ active topic. What is counted are pairs of messages: two belong together if they
 """
 
 import random
-from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from itertools import count
-from math import comb
 from operator import itemgetter
 from statistics import mean
 from typing import Final, NamedTuple
 
 from msgspec.structs import asdict, replace
+from sklearn.metrics.cluster import pair_confusion_matrix
 
 from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval.dialogues import BEGINS, TopicDialogue
@@ -166,19 +165,15 @@ def _next_user(turns: Sequence[Turn], begin: int) -> int:
     return next((n for n in range(begin, len(turns)) if turns[n].role is Role.USER), begin)
 
 
-def count_pairs(sessions: Iterable[Sequence[tuple[Hashable, Hashable]]]) -> ScoreFigures:
+def count_pairs(sessions: Iterable[Sequence[tuple[str, int]]]) -> ScoreFigures:
     """Pairs in one topic against pairs of one dialogue; of each session the topic and dialogue of each message.
 
     >>> count_pairs([[("a", 1), ("a", 1), ("b", 1)]])
     ScoreFigures(precision=1.0, recall=0.3333333333333333, f1=0.5, gold=3, found=1)
     """
-
-    def pairs(labels: Iterable[Hashable]) -> int:
-        return sum(comb(number, 2) for number in Counter(labels).values())
-
-    return figures_of(
-        (pairs(each), pairs(dialogue for _, dialogue in each), pairs(topic for topic, _ in each)) for each in sessions
-    )
+    # Ordered pairs, so each counts twice, by whether they are of one dialogue, and in one topic.
+    counted = [pair_confusion_matrix([n for _, n in each], [topic for topic, _ in each]) // 2 for each in sessions]
+    return figures_of((int(both), int(both + apart), int(both + wrong)) for (_, wrong), (apart, both) in counted)
 
 
 def inputs_of(session: Sequence[MixedTurn], vectors: dict[str, Vectors]) -> list[SessionInput]:

@@ -132,18 +132,18 @@ def fit_turns(turns: TrainingTurns, families: Sequence[str]) -> Floats:
         intercepts[:, place] = INTERCEPT_GAIN
         blocks.append(sparse.hstack([turns.features[rows], sparse.csr_matrix(intercepts)]))
         wanted.append(turns.escalating[rows])
-        weights.append(_balanced(turns, rows) * min(len(rows), _MOST_OF_A_FAMILY))
+        # A source weighs as many turns as it has here, the later ones of an attack more.
+        late = np.where(turns.escalating[rows], turns.lateness[rows], 1.0)
+        weights.append(evened(late, turns.escalating[rows]) * min(len(rows), _MOST_OF_A_FAMILY))
     found = logistic(sparse.vstack(blocks).tocsr(), np.concatenate(wanted), np.concatenate(weights), PRIOR_STRENGTH)
     return found[: turns.features.shape[1]]
 
 
 def both_labels(turns: TrainingTurns, families: Sequence[str]) -> list[str]:
     """Families whose dialogues bear both labels, in order of name; the empty one is none."""
-    labels: dict[str, set[bool]] = {}
-    for index, escalating in zip(turns.dialogue, turns.escalating, strict=True):
-        if index >= 0:
-            labels.setdefault(families[index], set()).add(bool(escalating))
-    return sorted(name for name, both in labels.items() if name and len(both) > 1)
+    labelled = zip(turns.dialogue.tolist(), turns.escalating.tolist(), strict=True)
+    found = {(families[index], escalating) for index, escalating in labelled if index >= 0}
+    return sorted(name for name, escalating in found if name and escalating and (name, False) in found)
 
 
 def logistic(
@@ -228,11 +228,6 @@ def spread(rows: NDArray[np.int64], sources: NDArray[np.str_], most: int) -> NDA
     """Of each source at most so many of its rows, from all over it."""
     of_each = [rows[sources == source] for source in np.unique(sources)]
     return np.sort(np.concatenate([rows[:0], *(here[:: -(-len(here) // most)] for here in of_each)]))
-
-
-def _balanced(turns: TrainingTurns, rows: NDArray[np.int64]) -> Floats:
-    """Both labels weigh 0.5; a source as many turns as it has here, the later ones of an attack more."""
-    return evened(np.where(turns.escalating[rows], turns.lateness[rows], 1.0), turns.escalating[rows])
 
 
 def evened(weights: Floats, escalating: NDArray[np.bool_]) -> Floats:
