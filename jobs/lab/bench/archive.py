@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+import timeit
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -285,9 +286,13 @@ def read_views(paths: LakePaths, queries: dict[str, str], day: date) -> Figures:
     """Ask each view its query, warm, and count the files that a query about one day of turns reads."""
     query_s, failed = {}, {}
     with reading(paths) as con:
+
+        def rows(query: str) -> object:
+            return con.execute(query).fetchall()
+
         for view, query in queries.items():
             try:
-                query_s[view] = median(_seconds(con, query) for _ in range(_RUNS))
+                query_s[view] = median(timeit.repeat(partial(rows, query), number=1, repeat=_RUNS))
             except duckdb.Error as error:
                 failed[view] = type(error).__name__
         scans = files_read(con, f"SELECT count(DISTINCT session_id) FROM turns WHERE date = DATE '{day}'").scans
@@ -299,12 +304,6 @@ def read_views(paths: LakePaths, queries: dict[str, str], day: date) -> Figures:
         "files_looked_into": sum(scan.files_read for scan in of_turns[1:]),
         "files_of_turns": of_turns[0].of_files,
     }
-
-
-def _seconds(con: duckdb.DuckDBPyConnection, query: str) -> float:
-    began_s = time.perf_counter()
-    con.execute(query).fetchall()
-    return time.perf_counter() - began_s
 
 
 def _jobs_and_report(data_dir: Path, day: date) -> Figures:

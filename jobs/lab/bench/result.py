@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from inspect import iscoroutine
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -84,11 +85,6 @@ class Result(Struct, frozen=True):
         blocks += [table.as_markdown() for table in self.rows if table.rows]
         blocks += [f"![{picture.shows}]({picture.file})" for picture in self.pictures]
         return "\n\n".join(blocks)
-
-    def draw(self, folder: Path) -> None:
-        """Write its pictures into a folder."""
-        for picture in self.pictures:
-            picture.draw(folder / picture.file)
 
     def print(self, printed: Printer, figures: Measured) -> None:
         """Print it: tables for people, or the figures in their envelope; as CSV, what the layout chooses."""
@@ -173,8 +169,8 @@ def write_page(folder: Path) -> tuple[list[HeldFigure], list[str]]:
         )
     results = {name: result_of(name, each) for name, each in found.items()}
     figures = [figure for result in results.values() for figure in result.held_to]
-    for result in results.values():
-        result.draw(folder)
+    for picture in chain.from_iterable(result.pictures for result in results.values()):
+        picture.draw(folder / picture.file)
     values = {"held": held_table(figures), "results": results, "found": found, "machines": _machines(found)}
     template = Path(__file__).with_name("page.md.j2").read_text(encoding="utf-8")
     (folder / PAGE).write_text(filled_in(template, {**values, "commands": COMMANDS}) + "\n", encoding="utf-8")
