@@ -12,11 +12,12 @@ from itertools import count, islice, pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
+from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from jobs.lab.bench.folds import SESSIONS_AT_ONCE, InMemory, TurnTraffic, conversation_of, time_fold
+from jobs.lab.bench.folds import SESSIONS_AT_ONCE, InMemory, TurnTraffic, conversation_of, record_of, time_fold
 from models.entities import REGISTRY, TOPIC_OF
 from models.events import CommandEvent, DeadLetter, OutputEvent, Position, Role, SessionEnded, Turn
 from models.events.topics import COMMANDS, TURNS, Topic
@@ -73,22 +74,12 @@ class ArchiveSize(Struct, frozen=True):
         return self.sessions * self.turns_per_session
 
 
-class ArchiveRecord(NamedTuple):
-    """The part of a consumer's record that the archive reads."""
-
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes
-
-
 class Fetched(NamedTuple):
     """Records of one partition of a topic, named as in `models.events.topics`, in order."""
 
     topic: str
     partition: int
-    records: list[ArchiveRecord]
+    records: list[ConsumerRecord]
 
 
 class Chunk(NamedTuple):
@@ -139,7 +130,7 @@ class _Partition:
         self.arrivals: list[DecodedArrival] = []
         self._sessions, self._users = InMemory(policy), InMemory(policy, kind=MemoryPartitionFold)
         self._next: dict[str, int] = {}
-        self._records: dict[str, list[ArchiveRecord]] = {}
+        self._records: dict[str, list[ConsumerRecord]] = {}
 
     def say(self, event: Turn | SessionEnded, risk: float | None, vector: NDArray[np.float32] | None) -> None:
         """Append an input event, to be folded with the others of the chunk."""
@@ -171,8 +162,10 @@ class _Partition:
         """Append a record; gives its place and the time of its arrival."""
         at_ms, offset = round(event.timestamp.timestamp() * 1_000) + _ARRIVES_AFTER_MS, self._next.get(topic.name, 0)
         self._next[topic.name] = offset + 1
-        self._records.setdefault(topic.name, []).append(ArchiveRecord(self.number, offset, at_ms, key, encode(event)))
-        return Position(f"{PREFIX}.{topic.name}", self.number, offset), datetime.fromtimestamp(at_ms / 1_000, UTC)
+        name = f"{PREFIX}.{topic.name}"
+        record = record_of(name, offset, at_ms, key, encode(event), self.number)
+        self._records.setdefault(topic.name, []).append(record)
+        return Position(name, self.number, offset), datetime.fromtimestamp(at_ms / 1_000, UTC)
 
 
 class ArchiveTraffic:

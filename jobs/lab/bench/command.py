@@ -21,7 +21,6 @@ app = LabGroup("lab bench", "Measure speed on this machine, compared with other 
 _HELP = tomllib.loads((Path(__file__).parent / "help.toml").read_text("utf-8"))
 _ON_KAFKA = {"stream", "kills", "scale", "recovery", "roles", "gateway"}
 """Measured on a Kafka of their own."""
-_WITH_CONTENDERS = {"stream", "kills"}
 Quick = Annotated[bool, typer.Option("--quick", help="One short run to check that the bench works, about a minute.")]
 
 
@@ -38,7 +37,7 @@ def _run(bench: str, output: OutputFormat, *, quick: bool = False, **size: objec
     from jobs.lab.bench.result import publish
 
     module = import_module(f"jobs.lab.bench.{bench}")
-    if bench in _WITH_CONTENDERS:
+    if bench in {"stream", "kills"}:
         for package in sorted({missing_package(name) or "" for name in DURABLE} - {""}):
             left_out = f"{package} is left out: `uv run --group bench turntide lab bench {bench}` installs it"
             Printer(output).message(left_out)

@@ -268,10 +268,10 @@ def time_fold(
 
 
 def record_of(  # noqa: PLR0917 - as the record itself has them
-    topic: str, offset: int, timestamp_ms: int, key: bytes, value: bytes, partition: int = 0
+    topic: str, offset: int, timestamp_ms: int, key: bytes | None, value: bytes, partition: int = 0
 ) -> ConsumerRecord:
     """A record as aiokafka has it."""
-    return ConsumerRecord(topic, partition, offset, timestamp_ms, 1, key, value, None, len(key), len(value), ())
+    return ConsumerRecord(topic, partition, offset, timestamp_ms, 1, key, value, None, len(key or b""), len(value), ())
 
 
 def records_of(events: Iterable[Turn | SessionEnded]) -> list[ConsumerRecord]:
