@@ -125,15 +125,11 @@ def by_words(written: Sequence[WrittenMessage]) -> Read:
     return lambda sentences: probable(sentences, pipe.predict_proba(sentences)) if sentences else []
 
 
-def rules_then(read: Read) -> Callable[[LabelledSentence], list[ExtractedStatement]]:
+def rules_then(read: Read, sentence: LabelledSentence) -> list[ExtractedStatement]:
     """What a message states by the rules, and in sentences of the user that they leave by this reader."""
-
-    def found(sentence: LabelledSentence) -> list[ExtractedStatement]:
-        left = unread(sentence.text, context=sentence.context) if sentence.role is Role.USER else []
-        second = [stated(each.content, each.memory_type, each.confidence) for each in read(left)]
-        return [*by_rules(sentence), *second]
-
-    return found
+    left = unread(sentence.text, context=sentence.context) if sentence.role is Role.USER else []
+    second = [stated(each.content, each.memory_type, each.confidence) for each in read(left)]
+    return [*by_rules(sentence), *second]
 
 
 def measure(
@@ -151,14 +147,14 @@ def measure(
     for manner in sorted(set(manners)):
         own = [each.labelled for each in written if each.manner == manner]
         for name, read in ways(manners != manner).items():
-            left_out.setdefault(name, []).extend(judge(each, rules_then(read)(each), promote_from) for each in own)
+            left_out.setdefault(name, []).extend(judge(each, rules_then(read, each), promote_from) for each in own)
     for name, judged in left_out.items():
         yield _scores("manners left out", name, judged)
     labelled, all_ways = read_messages(), ways(np.ones(len(written), np.bool_))
     for split in ("test", "rare", "foreign"):
         for name, read in all_ways.items():
             chosen = [each for each in labelled if each.split == split]
-            yield _scores(split, name, [judge(each, rules_then(read)(each), promote_from) for each in chosen])
+            yield _scores(split, name, [judge(each, rules_then(read, each), promote_from) for each in chosen])
 
 
 def _scores(messages: str, reader: str, judged: Sequence[scores.Judged]) -> Figures:
