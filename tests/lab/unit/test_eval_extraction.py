@@ -13,7 +13,6 @@ from models.events.base import Role
 from models.events.project_items import MemoryType
 from models.language.statements.extraction import ExtractedStatement
 from models.policy import Policy
-from tests.support.command_line import printed
 
 DECISION, GOAL = MemoryType.DECISION, MemoryType.GOAL
 
@@ -81,12 +80,3 @@ def test_seeds_patterns_find_their_words_anywhere() -> None:
     found = by_seed_patterns(sentence("Should we use what was decided?"))
 
     assert [DECISION, MemoryType.CONSTRAINT] == [each.type for each in found]
-
-
-def test_command_prints_json_with_the_machine_and_without_texts() -> None:
-    """What the page of measurements is made of."""
-    found = printed("eval", "extraction", "--split", "rare")
-
-    assert {"rare"} == set(found["by_split"])
-    assert "machine" in found
-    assert "misses" not in found

@@ -21,7 +21,7 @@ from jobs.lab.eval.scores import ScoreFigures
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.language.facts.extraction import Extraction
 from models.policy import Policy
-from tests.support.command_line import printed, turntide
+from tests.support.command_line import printed, refused, turntide
 
 IDENTITY, PREFERENCE, INSTRUCTION = FactCategory.IDENTITY, FactCategory.PREFERENCE, FactCategory.INSTRUCTION
 
@@ -153,12 +153,29 @@ def test_retractions_are_counted_apart_and_spoil_negatives() -> None:
     assert [miss["wrong"] for miss in report["misses"]] == [["-*/*"], ["-identity/name"]]
 
 
-def test_command_prints_the_figures_of_a_split() -> None:
-    """JSON has what a reader of the issue looks for; misses only if asked for."""
-    found = printed("eval", "facts", "--split", "dev")
+@pytest.mark.parametrize(
+    ("command", "split", "wanted"),
+    [
+        ("facts", "dev", {"precision", "recall", "f1", "by_category", "by_kind", "retractions"}),
+        ("extraction", "rare", {"all", "held_out", "by_type", "by_difficulty", "subjects", "f1_ratio"}),
+    ],
+)
+def test_command_prints_the_figures_of_a_split(command: str, split: str, wanted: set[str]) -> None:
+    """JSON has what a reader of the issue looks for, and the machine; misses only if asked for."""
+    found = printed("eval", command, "--split", split)
 
-    assert {"precision", "recall", "f1", "by_category", "by_kind", "retractions", "messages"} <= found.keys()
-    assert (list(found["by_split"]), "misses" in found) == (["dev"], False)
+    assert wanted | {"messages", "machine"} <= found.keys()
+    assert (list(found["by_split"]), "misses" in found) == ([split], False)
+
+
+@pytest.mark.parametrize("command", [("facts", "--data"), ("extraction",)])
+def test_a_file_without_messages_of_the_split_is_refused(command: tuple[str, ...], tmp_path: Path) -> None:
+    """Figures of nothing are none."""
+    (tmp_path / "labels.jsonl").write_text("")
+
+    assert "no labelled message of split dev" in refused(
+        "eval", *command, str(tmp_path / "labels.jsonl"), "--split", "dev"
+    )
 
 
 def test_command_shows_misses_as_rows(tmp_path: Path) -> None:
