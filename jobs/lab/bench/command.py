@@ -137,9 +137,9 @@ def topics(
 ) -> None:
     """Measure topic memory: time, packing, size, throughput with and without it, and recall from summaries."""
     from jobs.lab.bench.measuring import own_environment
-    from jobs.lab.eval.dialogues import parse_conditions, read_dialogues
+    from jobs.lab.eval.dialogues import read_dialogues
 
-    dialogues = read_dialogues(files or [], parse_conditions(where or []))
+    dialogues = read_dialogues(files or (), where or ())
     _run("topics", output, quick=quick, dialogues=dialogues, environment=own_environment() if role else None)
 
 

@@ -189,7 +189,7 @@ class Prepared:
 
     def __init__(self, policy: Policy) -> None:
         intake = Intake(policy, stream_embedder_of(load_settings()), RuleScorer())
-        said = [records_of(dialogue.turns) for dialogue in read_dialogues([], {})]
+        said = [records_of(dialogue.turns) for dialogue in read_dialogues()]
         self._conversations = [intake.take(records).arrivals for records in said]
         self.lines = [arrival for arrivals in self._conversations for arrival in arrivals]
 

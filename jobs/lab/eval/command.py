@@ -135,10 +135,10 @@ def topics(
     from one dialogue. The fold of sessions sorts them into topics at every threshold; F1 counts pairs of user messages.
     --output json has all thresholds. Needs no Kafka; never prints a message.
     """
-    from jobs.lab.eval.dialogues import parse_conditions, read_dialogues
+    from jobs.lab.eval.dialogues import read_dialogues
     from jobs.lab.eval.topics import measure
 
-    dialogues = read_dialogues(files or [], parse_conditions(where or []))
+    dialogues = read_dialogues(files or (), where or ())
     _measure("topics", output, embedder, partial(measure, dialogues, sessions=sessions, seed=seed))
 
 

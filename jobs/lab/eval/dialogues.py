@@ -47,38 +47,23 @@ class TopicDialogue(Struct, frozen=True):
         return sum(turn.role is Role.USER for turn in self.turns)
 
 
-def parse_conditions(conditions: Iterable[str]) -> dict[str, str]:
-    """Read `name=value` pairs.
-
-    Raises:
-        ConfigurationError: One has no `=`.
-
-    >>> parse_conditions(["label=benign"])
-    {'label': 'benign'}
-    """
-    parsed = {}
-    for condition in conditions:
-        name, sign, value = condition.partition("=")
-        if not sign:
-            raise ConfigurationError(f"--where {condition}: write it as name=value, for instance label=benign")
-        parsed[name] = value
-    return parsed
-
-
-def read_dialogues(files: Sequence[Path], where: Mapping[str, str]) -> list[TopicDialogue]:
+def read_dialogues(files: Sequence[Path] = (), where: Sequence[str] = ()) -> list[TopicDialogue]:
     """Dialogues of all files in order, or the demo's where no file is given.
 
     Args:
         files: JSON Lines or arrays, each in a format of `jobs.produce.formats`.
-        where: Fields that stand beside a dialogue and what they must be; files whose dialogues have none of these
-            fields are taken as they are.
+        where: Fields that stand beside a dialogue and what they must be, as name=value; files whose dialogues have none
+            of these fields are taken as they are.
 
     Raises:
-        ConfigurationError: A file cannot be read, or there is no dialogue in all of them.
+        ConfigurationError: A file cannot be read, a condition has no `=`, or there is no dialogue in all of them.
     """
+    if wrong := [condition for condition in where if "=" not in condition]:
+        raise ConfigurationError(f"--where {wrong[0]}: write it as name=value, for instance label=benign")
     if not files:
         return _demo()
-    found = [dialogue for file in files for dialogue in _read(file, where)]
+    wanted = {name: value for name, _, value in (condition.partition("=") for condition in where)}
+    found = [dialogue for file in files for dialogue in _read(file, wanted)]
     if not found:
         raise ConfigurationError("no dialogue is left: look at the files and at --where")
     return found

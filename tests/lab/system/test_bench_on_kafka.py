@@ -104,7 +104,7 @@ async def test_the_role_runs_with_topics_and_without(
     settings = load_settings()
 
     report = await measure_topics(
-        dialogues=read_dialogues([], {}),
+        dialogues=read_dialogues(),
         most_sessions=1,
         runs=1,
         fold_turns=100,

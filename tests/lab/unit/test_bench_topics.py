@@ -26,12 +26,12 @@ from tests.support.loaded import loaded_embedder
 @pytest.fixture(scope="module")
 def sessions() -> list[LongSession]:
     """The demo's conversations, strung together."""
-    return long_sessions(read_dialogues([], {}), loaded_embedder(), most=4)
+    return long_sessions(read_dialogues(), loaded_embedder(), most=4)
 
 
 def test_dialogues_are_strung_together_in_order(sessions: list[LongSession]) -> None:
     """All turns of the demo are there, numbered through, and their times rise."""
-    wanted = [turn.content for dialogue in read_dialogues([], {}) for turn in dialogue.turns]
+    wanted = [turn.content for dialogue in read_dialogues() for turn in dialogue.turns]
 
     assert [turn.content for session in sessions for turn in session.turns] == wanted
     for session in sessions:
@@ -100,7 +100,7 @@ def test_command_prints_every_key_and_holds_every_limit() -> None:
     envelope = {"held", "load_average_at_start", "cpus", "command", "measured_at", "code", "machine"}
     assert {"add_ms", "packing", "ratio_throughput", "probes", "notes", *envelope} < fields.keys()
     assert {"messages", "gzip_base64_saves_percent", "zstd_saves_percent"} < fields["packing"][0].keys()
-    said = {turn.content for each in read_dialogues([], {}) for turn in each.turns}
+    said = {turn.content for each in read_dialogues() for turn in each.turns}
     assert not any(content in str(fields) for content in said)
 
     figures = {each["figure"].removeprefix("topics: "): each for each in fields["held"]}

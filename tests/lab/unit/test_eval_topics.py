@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.lab.bench.measuring import Figures
-from jobs.lab.eval.dialogues import BEGINS, TopicDialogue, parse_conditions, read_dialogues
+from jobs.lab.eval.dialogues import BEGINS, TopicDialogue, read_dialogues
 from jobs.lab.eval.scores import figures_of
 from jobs.lab.eval.topics import DIALOGUES_PER_SESSION, count_pairs, measure, mix
 from models.errors import ConfigurationError
@@ -100,15 +100,15 @@ def test_dialogues_are_read_and_chosen_by_what_stands_beside_them(tmp_path: Path
     plain = tmp_path / "plain.jsonl"
     plain.write_text(json.dumps({"messages": turns}))
 
-    found = read_dialogues([labelled, plain], {"label": "good"})
+    found = read_dialogues([labelled, plain], ["label=good"])
 
     assert [(each.source, each.user_turns) for each in found] == [("labelled.jsonl", 1), ("plain.jsonl", 1)]
     with pytest.raises(ConfigurationError, match="no dialogue is left"):
-        read_dialogues([labelled], {"label": "none"})
+        read_dialogues([labelled], ["label=none"])
     with pytest.raises(ConfigurationError, match="cannot read"):
-        read_dialogues([tmp_path / "missing"], {})
+        read_dialogues([tmp_path / "missing"])
     with pytest.raises(ConfigurationError, match="name=value"):
-        parse_conditions(["label"])
+        read_dialogues([], ["label"])
 
 
 def test_command_prints_every_key_and_no_message() -> None:
@@ -120,5 +120,5 @@ def test_command_prints_every_key_and_no_message() -> None:
     assert {"best", "curve", "command", "measured_at", "machine"} <= printed.keys()
     assert printed["embedder"] == "wordllama"
     assert [point["threshold"] for point in printed["at_shipped"]] == [printed["shipped_threshold"]] * 2
-    said = {turn.content for each in read_dialogues([], {}) for turn in each.turns}
+    said = {turn.content for each in read_dialogues() for turn in each.turns}
     assert not any(content in result.stdout for content in said)
