@@ -42,7 +42,7 @@ from models.risk.combination import UNITS
 from models.risk.harm import HarmWeights
 from models.risk.sequence import SIGNAL_NAMES, sigmoid
 from models.risk.turn_model import ModelCard, ScorerFile, SourceCard, TurnModel, write_model
-from streams.ports import Embedder, Vectors
+from streams.ports import Embedder
 
 TURN_BASE_RATE = 0.155
 """Share of harmful turns that a turn's risk assumes. Lower than in the training data, higher than in any traffic: the
@@ -88,7 +88,7 @@ class Trainer:
         long = np.array([n for n in kept if len(self.dialogues[n].said_by_user) > 1], np.int64)
         talks = spread(long, np.array([self.dialogues[n].source for n in long]), _SESSIONS_OF_A_SOURCE)
         slope, offset = self._turn_calibration(without)
-        combination = fit_combination(
+        combination, base_rate = fit_combination(
             LabelledSessions(
                 [self._signals(n, without, slope, offset) for n in talks],
                 np.array([self.dialogues[n].escalating for n in talks]),
@@ -102,7 +102,7 @@ class Trainer:
             base=combination.base,
             weights=combination.weights,
             harms=self.harms,
-            card=structs.replace(card, sources=sources, base_rate=combination.base_rate),
+            card=structs.replace(card, sources=sources, base_rate=base_rate),
         )
 
     @cached_property
@@ -132,11 +132,21 @@ class Trainer:
         return slope, float(logit(TURN_BASE_RATE)) - slope * float(np.median(halves))
 
     def _signals(self, index: int, without: Collection[str], slope: float, offset: float) -> Floats:
-        """Signals of a dialogue, from risks by weights that have not seen its family either."""
+        """Each signal after each user turn of a dialogue, `(n_user_turns, n_signals)`, each 0-1.
+
+        From risks by weights that have not seen its family either.
+        """
         here, dialogue = self.turns.dialogue == index, self.dialogues[index]
         scores = self.turns.features[here] @ self.weights([dialogue.family, *without])
         risks = [round(sigmoid(slope * score + offset), _DECIMALS) for score in scores.tolist()]
-        return signals_of(dialogue, risks, self.turns.vectors[here])
+        policy = judging_policy(Policy(escalation=EscalationPolicy(model=_UNWEIGHED)))
+        rows = []
+        for turn, state, _ in folded(dialogue, risks, self.turns.vectors[here], policy):
+            escalating = state.escalating(policy)
+            if turn.role is Role.USER and escalating is not None:
+                values = escalating.values
+                rows.append([values[name] for name in SIGNAL_NAMES])
+        return np.array(rows)
 
 
 def _sources(dialogues: Sequence[LabelledDialogue]) -> list[SourceCard]:
@@ -193,44 +203,20 @@ class LabelledSessions(NamedTuple):
     source: list[str]
 
 
-class LearntCombination(NamedTuple):
-    """What was learnt.
+def fit_combination(sessions: LabelledSessions) -> tuple[CombinationModel, float]:
+    """Weights by maximum a posteriori, then scale and base by calibration on the sessions' highest scores.
 
-    Attributes:
-        base: In ten-thousandths of log-odds, as a scorer's file has it.
-        weights: By signal, likewise; without those that say nothing.
-        base_rate: Share of escalating sessions that the probabilities assume.
+    Returns:
+        The combination, without signals that say nothing, and the share of escalating sessions that it assumes.
     """
-
-    base: int
-    weights: dict[str, int]
-    base_rate: float
-
-
-def signals_of(dialogue: LabelledDialogue, risks: Sequence[float], vectors: Vectors) -> Floats:
-    """Value of every sequence signal after each user turn, `(n_user_turns, n_signals)`, each 0-1."""
-    policy = judging_policy(Policy(escalation=EscalationPolicy(model=_UNWEIGHED)))
-    rows = []
-    for turn, state, _ in folded(dialogue, risks, vectors, policy):
-        escalating = state.escalating(policy)
-        if turn.role is Role.USER and escalating is not None:
-            values = escalating.values
-            rows.append([values[name] for name in SIGNAL_NAMES])
-    return np.array(rows)
-
-
-def fit_combination(sessions: LabelledSessions) -> LearntCombination:
-    """Weights by maximum a posteriori, then scale and base by calibration on the sessions' highest scores."""
     weights = _weights(sessions)
     highest = np.array([float((rows @ weights).max()) for rows in sessions.signals])
     threshold = _threshold(highest, sessions)
     base = float(logit(ALERT_PROBABILITY)) - SHARPNESS * threshold
     units = {name: round(SHARPNESS * weight * UNITS) for name, weight in zip(SIGNAL_NAMES, weights, strict=True)}
-    return LearntCombination(
-        base=round(base * UNITS),
-        weights={name: weight for name, weight in units.items() if weight},
-        base_rate=_base_rate(SHARPNESS * highest + base, sessions),
-    )
+    told = {name: weight for name, weight in units.items() if weight}
+    learnt = CombinationModel(name="learnt", base=round(base * UNITS), weights=told)
+    return learnt, _base_rate(SHARPNESS * highest + base, sessions)
 
 
 def source_weights(source: Sequence[str], escalating: NDArray[np.bool_]) -> Floats:
