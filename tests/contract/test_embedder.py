@@ -34,12 +34,18 @@ def embedder(request: pytest.FixtureRequest) -> Embedder:
 
 
 def test_rows_are_unit_length_float32(embedder: Embedder) -> None:
-    """Shape, type and length are what cosine search and the detectors rely on."""
+    """Shape, type and length are what cosine search and the detectors rely on; an empty batch keeps the shape.
+
+    A text without words has a zero row: an empty turn is similar to nothing.
+    """
     vectors = embedder.embed(TEXTS[:8])
+    wordless = embedder.embed(["", " \n\t ", "hello"])
 
     assert (8, embedder.dim) == vectors.shape
     assert np.float32 == vectors.dtype
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+    assert wordless.any(axis=1).tolist() == [False, False, True]
+    assert embedder.embed([]).shape == (0, embedder.dim)
 
 
 def test_a_vector_does_not_depend_on_its_batch(embedder: Embedder) -> None:
@@ -61,19 +67,6 @@ def test_words_have_the_tokens_that_they_have_in_their_text(text: str) -> None:
     expected = vectors[list(whole)].sum(axis=0)
     expected /= np.linalg.norm(expected[None], axis=1) or 1
     assert expected.tobytes() == WordLlamaEmbedder().embed([text])[0].tobytes()
-
-
-def test_text_without_words_has_a_zero_row(embedder: Embedder) -> None:
-    """An empty turn is similar to nothing."""
-    vectors = embedder.embed(["", " \n\t ", "hello"])
-
-    expected = [False, False, True]
-    assert expected == vectors.any(axis=1).tolist()
-
-
-def test_no_texts_give_no_rows(embedder: Embedder) -> None:
-    """An empty batch keeps the shape."""
-    assert (0, embedder.dim) == embedder.embed([]).shape
 
 
 def test_only_the_head_of_long_text_counts(embedder: Embedder) -> None:

@@ -12,11 +12,9 @@ from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
 from tests.contract.test_embedder import (  # noqa: F401 - the suite; it asks for this module's `embedder`
     test_a_vector_does_not_depend_on_its_batch,
-    test_no_texts_give_no_rows,
     test_odd_text_is_embedded,
     test_only_the_head_of_long_text_counts,
     test_rows_are_unit_length_float32,
-    test_text_without_words_has_a_zero_row,
     test_the_topic_threshold_tells_two_clear_matters_apart,
 )
 from tests.support.openai_stand_in import SECRET, Mode, StandIn, guarding, standing_in

@@ -40,23 +40,21 @@ NEW = memory(11, "User owns a boat.")
 
 
 def test_two_that_say_the_same_are_merged() -> None:
-    """Into the earlier one; what both say is said once, and the reason names the numbers."""
+    """Into the earlier one; what both say is said once, and the reason names the numbers.
+
+    Of what contradicts itself the later is kept: by the time of change, not by number.
+    """
     known = memory(3, "User prefers meetings after 2pm. User lives in Oslo.")
     new = memory(11, "User prefers meetings after 2pm. User works in Bergen.")
     made = decide([*TEN[:2], known, *TEN[3:]], new, NOON, POLICY)
+    at_four = memory(3, "User prefers meetings after 4pm on weekdays. User has a dog.")
+    before = memory(11, "User prefers meetings after 2pm on weekdays.", days=2)
+    kept = decide([*TEN[:2], at_four, *TEN[3:]], before, NOON, POLICY)
 
+    assert kept.new_content == at_four.content
     assert ("edit", 3, 11) == (made.action, made.target_memory_id, made.merged_memory_id)
     assert made.new_content == "User lives in Oslo. User prefers meetings after 2pm. User works in Bergen."
     assert made.reason.startswith("memories 3 and 11 say much the same: likeness 0.")
-
-
-def test_of_what_contradicts_itself_the_merged_memory_keeps_the_later() -> None:
-    """By the time of change, not by number."""
-    known = memory(3, "User prefers meetings after 4pm on weekdays. User has a dog.")
-    new = memory(11, "User prefers meetings after 2pm on weekdays.", days=2)
-    made = decide([*TEN[:2], known, *TEN[3:]], new, NOON, POLICY)
-
-    assert made.new_content == "User prefers meetings after 4pm on weekdays. User has a dog."
 
 
 @pytest.mark.behaviour("app-08")

@@ -67,11 +67,16 @@ def shown(found: list[DueRemoval]) -> list[tuple[str, str, int]]:
 
 
 def test_a_dry_run_says_what_would_go_and_changes_nothing(place: LakePaths) -> None:
-    """By table and class, with the first day; nothing by default."""
+    """By table and class, with the first day; nothing by default.
+
+    A day is over when it is over in UTC: what came at noon of the fourth is a day old on the sixth, not on the fifth.
+    """
     with reading(place) as con:
         kept = due(con, RetentionPolicy(), today=LATER.date())
         found = due(con, RetentionPolicy(content_days=15), today=LATER.date())
+        days = [due(con, RetentionPolicy(content_days=1), today=date(2026, 3, day)) for day in (5, 6)]
 
+    assert [0, 3] == [len(each) for each in days]
     assert [("compactions", "words", 1), ("profiles", "words", 1), ("turns", "words", 3)] == shown(found)
     assert ({date(2026, 3, 4)}, []) == ({each.oldest for each in found}, kept)
     assert [(3,)] == asked(place, WITH_NEEDLE)
@@ -122,11 +127,3 @@ def test_rows_that_go_are_not_emptied_first(place: LakePaths) -> None:
 
     assert {"rows"} == {each.what for each in applied(place, policy)}
     assert ([], [(4,)]) == (applied(place, policy), asked(place, "SELECT count(*) FROM raw.retained"))
-
-
-def test_a_day_is_over_when_it_is_over_in_utc(place: LakePaths) -> None:
-    """What came at noon of the fourth is a day old on the sixth, not on the fifth."""
-    with reading(place) as con:
-        found = [due(con, RetentionPolicy(content_days=1), today=date(2026, 3, day)) for day in (5, 6)]
-
-    assert [0, 3] == [len(each) for each in found]

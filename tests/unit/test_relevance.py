@@ -120,7 +120,7 @@ def test_access_is_the_share_of_the_most_that_accesses_add(boost: float, most: f
 
 
 def test_the_context_lifts_and_never_lowers() -> None:
-    """What has its words comes first among equals; what has not keeps its score."""
+    """What has its words comes first, what has not keeps its score. A text without a term asks for its context."""
     one, other = memory(1, "The orders store is PostgreSQL."), memory(2, "The orders queue is Kafka.")
     candidates = filled(one, other, memory(3, "Ship it in May."))
     plain = [total(candidates, n, text="orders") for n in (1, 2)]
@@ -128,13 +128,7 @@ def test_the_context_lifts_and_never_lowers() -> None:
 
     assert lifted[0] == plain[0]
     assert lifted[1] > plain[1]
-
-
-def test_a_text_without_a_term_asks_for_its_context() -> None:
-    """After a talk about PostgreSQL somebody asks: what was it?"""
-    candidates = filled(DECISION, GOAL)
-
-    assert scores(candidates, ("memory", "m-001"), "What was it?", "PostgreSQL orders").keyword == 1
+    assert scores(filled(DECISION, GOAL), ("memory", "m-001"), "What was it?", "PostgreSQL orders").keyword == 1
 
 
 def test_episodes_and_chunks_have_scores_too() -> None:

@@ -38,7 +38,10 @@ def talk(messages: int) -> list[MessageEntry]:
 
 @pytest.mark.behaviour("topic-08")
 def test_gzip_unpacks_with_what_everyone_has() -> None:
-    """Base64, gzip and JSON give the source's fields, no more and no less, in their order."""
+    """Base64, gzip and JSON give the source's fields, no more and no less, in their order.
+
+    What the source wrote is read: Python's own JSON has blanks and whole numbers; other fields are passed over.
+    """
     unpacked = json.loads(gzip.decompress(base64.b64decode(pack(HELLO), validate=True)))
 
     assert [
@@ -47,14 +50,9 @@ def test_gzip_unpacks_with_what_everyone_has() -> None:
     ] == unpacked
     assert ["role", "content", "timestamp"] == list(unpacked[0])
     assert pack(HELLO).decode("ascii").startswith("H4sI")
-
-
-def test_what_the_seed_wrote_is_read() -> None:
-    """Python's own JSON has blanks and whole numbers; other fields are passed over."""
     text = json.dumps([{"role": "user", "content": "Grüße ⛵", "timestamp": 1234567890, "language": "de"}])
-    packed = base64.b64encode(gzip.compress(text.encode()))
-
-    assert ([MessageEntry(Role.USER, "Grüße ⛵", 1234567890.0)], "") == (unpack(packed).messages, unpack(packed).damage)
+    read = unpack(base64.b64encode(gzip.compress(text.encode())))
+    assert (read.messages, read.damage) == ([MessageEntry(Role.USER, "Grüße ⛵", 1234567890.0)], "")
 
 
 def test_deflate_is_raw_deflate_with_the_shared_dictionary() -> None:

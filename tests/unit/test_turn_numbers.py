@@ -149,9 +149,15 @@ async def test_what_was_erased_stands_in_nobody_s_way(index: Indexed) -> None:
 
 
 async def test_a_session_on_two_partitions_is_told_once(index: Indexed) -> None:
-    """By a turn or by what is said of it, also in a process that has not seen it; the same id of another app is not."""
+    """By a turn or by what is said of it, also in a process that has not seen it; the same id of another app is not.
+
+    Its erasure may come on any partition: it is written wherever the session may stand. Of unknown ones no word.
+    """
     before, ack = told(), AlertAcknowledged(session_id="s", app_id="a", timestamp=NOW, alert_id="x")
     await index.take(arrived(said(0, "one"), 0, 5), arrived(said(0, "other", app_id="b"), 0, 2), arrived(ack, 1, 5))
+    unknown = AlertAcknowledged(session_id="no", timestamp=NOW, alert_id="x")
+    await index.take(arrived(SessionErased(session_id="s", app_id="b", timestamp=NOW, request_id="r"), 3, 1))
+    await index.take(arrived(unknown, 4))
     fine = told() - before
     index.start()
     with capture_logs() as logs:
@@ -160,13 +166,3 @@ async def test_a_session_on_two_partitions_is_told_once(index: Indexed) -> None:
 
     assert (fine, told() - before) == (0, 1)
     assert (line["app_id"], line["session_id"], line["partitions"]) == ("a", "s", [5, 3])
-
-
-async def test_the_erasure_of_a_session_may_come_on_any_partition(index: Indexed) -> None:
-    """It is written wherever the session may stand; of a session that nothing is known of nothing is told."""
-    before = told()
-    await index.take(arrived(said(0, "one"), 0, 5))
-    erased = SessionErased(session_id="s", app_id="a", timestamp=NOW, request_id="r")
-    await index.take(arrived(erased, 3, 1), arrived(AlertAcknowledged(session_id="no", timestamp=NOW, alert_id="x"), 4))
-
-    assert told() == before
