@@ -1,17 +1,17 @@
-"""Subjects of an erasure, and which records are theirs: one rule for topics, state and archive.
+"""Subjects of an erasure, and the rule for which records belong to them: the same for topics, state and archive.
 
-A record is the subject's if it names a session, user or app of the subject, or if it is *tied* to what came of them: a
-compaction lists the texts of memories by number, an answer its request, a fact the values before it, an edit a
-project's memory. `follow` collects the ties; the archive does the same in SQL (`streams.archive.erasing`), and a
-test holds one against the other.
+A record belongs to the subject if it names a session, user or app of the subject, or if it is *tied* to a result of
+them: a compaction lists texts of memories by number, an answer names its request, a fact its earlier values, an edit a
+project's memory. `follow` collects the ties; the archive does the same in SQL (`streams.archive.erasing`), and a test
+compares the two.
 
-A session is one of an app: another app's session of the same id is somebody else's, and so is its every record. Two
-kinds of records may name no app. Control events of earlier releases are those of the default app's session, or of the
-only one of their id (`sessions_of`); while several apps have one, they are nobody's and stay. Refused records without
-an app are the default app's.
+Session ids are unique only within an app, so records of another app's session with the same id do not belong to the
+subject. Two kinds of records may have no app. Control events of earlier releases belong to the default app's session,
+or else to the only session with their id (`sessions_of`); if several apps have one, they belong to no subject and stay.
+Dead letters without an app belong to the default app.
 
-What several sessions said in a project is the subject's as long as it names one of them. Once the fold has taken the
-subject's out of it, it is told anew, and that is the others'.
+A project item from several sessions belongs to the subject as long as it names one of the subject's sessions. After the
+fold has removed the subject's part, it emits the item again, and that record belongs to the others.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from models.events.fields import named_in
 from models.project.mentions import mentions
 
 TIED_FACTS = ("stored", "updated")
-"""Causes with which a fact's value is that of its session; a session that confirms one did not bring it."""
+"""Causes with which a fact's value comes from its session; a session that confirms a fact is not its origin."""
 
 APP_FIELD = b'"app_id"'
 SESSION_PREFIX = b"session:"
-"""With what keys of sessions begin that name the app."""
+"""Prefix of session keys that contain the app."""
 _TO_ITS_VALUE = rb"[ \t\n\r]*:[ \t\n\r]*"
 
 
 def digest(scope: EraseScope, app_id: str = "", user_id: str = "", session_id: str = "") -> str:
-    r"""Name of a subject in the proof, which names nobody: SHA-256 of the four, each after a zero byte.
+    r"""Pseudonym of a subject in the proof: SHA-256 of the four names, each after a zero byte.
 
     >>> digest("user", "shop", "anna") == sha256(b"\0user\0shop\0anna\0").hexdigest()
     True
@@ -52,11 +52,11 @@ def digest(scope: EraseScope, app_id: str = "", user_id: str = "", session_id: s
 
 
 def sessions_of(sessions: Iterable[SessionName], namesakes: Iterable[SessionName] = ()) -> frozenset[SessionName]:
-    """The sessions of a subject, with names for records that do not say their app: a session of the app "".
+    """The sessions of a subject, with entries for records without an app: sessions of the app "".
 
     Args:
         sessions: Sessions of the subject.
-        namesakes: Sessions of other apps, or of others, with an id that one of them has.
+        namesakes: Sessions of other apps, or of other subjects, with an id of one of these.
 
     >>> chat = SessionName("shop", "chat")
     >>> len(sessions_of([chat])), sessions_of([chat], [SessionName("bank", "chat")]) == {chat}
@@ -72,12 +72,12 @@ def sessions_of(sessions: Iterable[SessionName], namesakes: Iterable[SessionName
 
 
 class AppNeedles(NamedTuple):
-    """Names by which a refused record is known as of the subject's sessions of one app.
+    """Byte strings that identify dead letters of the subject's sessions in one app.
 
     Attributes:
         app: The app's id as a JSON string, see `json_forms`.
-        is_default: Whether records that name no app are this app's.
-        key_prefix: With what keys of its sessions begin, where the key names the app.
+        is_default: Whether records without an app belong to this app.
+        key_prefix: Prefix of its session keys that contain the app.
         keys: Keys of the sessions, with and without the app.
         sessions: Ids of the sessions as JSON strings.
     """
@@ -90,14 +90,14 @@ class AppNeedles(NamedTuple):
 
 
 class ErasureSubject(Struct, frozen=True, dict=True):
-    """Somebody or something that is to be forgotten.
+    """Subject of an erasure.
 
     Attributes:
-        scope: What is forgotten besides the sessions: nothing, a user, or an app with all its users.
-        app_id: The app; of a user empty for that user in all apps.
+        scope: What is erased besides the sessions: nothing, a user, or an app with all its users.
+        app_id: The app; empty for a user in all apps.
         user_id: The user.
-        sessions: Sessions of the subject, as `sessions_of` gives them: the one, or all of the user or app.
-        ties: Names of what came of them, see `follow`.
+        sessions: Sessions of the subject, as `sessions_of` returns them: the one, or all of the user or app.
+        ties: Names of results of the subject, see `follow`.
     """
 
     scope: EraseScope
@@ -107,7 +107,7 @@ class ErasureSubject(Struct, frozen=True, dict=True):
     ties: frozenset[str] = frozenset()
 
     def concerns(self, event: Struct) -> bool:
-        """Whether an event of any topic is the subject's, or tells of it. A proof never does."""
+        """Whether an event of any topic belongs to the subject, directly or by a tie. A proof never does."""
         if isinstance(event, events.DeadLetter):
             return self._of_dead_letter(event)
         return self.names(event) or not self.ties.isdisjoint(_ties(event))
@@ -121,15 +121,15 @@ class ErasureSubject(Struct, frozen=True, dict=True):
         return any(self.is_user(app_id, user_id) for user_id in users)
 
     def is_user(self, app_id: str, user_id: str) -> bool:
-        """Whether everything of a user of an app, or with an empty user of the app itself, is the subject's."""
+        """Whether all data of a user in an app belongs to the subject; an empty user means the app itself."""
         if self.scope == "app":
             return app_id == self.app_id
         return self.scope == "user" and user_id == self.user_id and self.app_id in ("", app_id)
 
     def owns(self, key: str) -> bool:
-        """Whether a user, space or project is wholly the subject's, by its key or one that goes on after a slash.
+        """Whether a user, space or project belongs wholly to the subject, by its key or a longer key after a slash.
 
-        Keys of `commands.v1`, of what the memory role writes and of its state; those of sessions are their ids.
+        These are keys of `commands.v1`, of the memory role's outputs and of its state.
         """
         kind, _, rest = key.partition(":")
         app, _, rest = rest.partition("/")
@@ -144,16 +144,16 @@ class ErasureSubject(Struct, frozen=True, dict=True):
         return of_user and user == key_part(self.user_id) and key_part(self.app_id) in ("", app)
 
     def owns_session(self, key: str) -> bool:
-        """Whether the state of a session under a key is the subject's; releases up to 0.2 kept it by its id alone."""
+        """Whether a key of session state belongs to the subject; in releases up to 0.2 the key is only the id."""
         name = SessionName.of_key(key) if key.startswith(SESSION_PREFIX.decode()) else SessionName("", key)
         return name in self.sessions
 
     def follow(self, found: Iterable[Struct]) -> ErasureSubject:
         """The subject with the ties of these events, in order of the log.
 
-        Only events that name the subject add any, and requests for a compaction that are tied to it: what merely lists
-        something of the subject beside others' does not make theirs the subject's. Nor does an item of a project that
-        others said, too.
+        Only events that name the subject add ties, and requests for a compaction that are tied to it. An event that
+        only lists data of the subject beside that of others adds none; nor does a project item that also has other
+        sources.
         """
         ties, shared = set(self.ties), set[str]()
         for event in found:
@@ -163,14 +163,14 @@ class ErasureSubject(Struct, frozen=True, dict=True):
         return msgspec.structs.replace(self, ties=frozenset(ties - shared))
 
     def _shares(self, event: Struct) -> bool:
-        """Whether an item of a project is of sessions of others, too, or was added by hand."""
+        """Whether a project item also comes from sessions of others, or was added by hand."""
         return isinstance(event, events.ProjectItemChanged) and not self.sessions.issuperset(
             SessionName(event.app_id, session_id) for session_id in mentions(event).sessions
         )
 
     @cached_property
     def by_app(self) -> tuple[AppNeedles, ...]:
-        """Names of the subject's sessions in refused records, by app."""
+        """Byte strings of the subject's sessions in dead letters, by app."""
         ids: dict[str, list[str]] = {}
         for app_id, session_id in sorted(self.sessions):
             if app_id:
@@ -179,12 +179,12 @@ class ErasureSubject(Struct, frozen=True, dict=True):
 
     @property
     def user_needles(self) -> tuple[bytes, ...]:
-        """JSON strings by which a refused record is known as the user's, if it is of the user's app."""
+        """JSON strings that identify a dead letter of the user's app as the user's."""
         return json_forms(self.user_id) if self.scope == "user" else ()
 
     @property
     def app_needles(self) -> tuple[bytes, ...]:
-        """JSON strings of the app of a user, or of the app that is forgotten."""
+        """JSON strings of the user's app, or of the erased app."""
         return json_forms(self.app_id) if self.scope != "session" and self.app_id else ()
 
     def _of_dead_letter(self, letter: events.DeadLetter) -> bool:
@@ -206,7 +206,7 @@ def _of_app(app_id: str, session_ids: list[str]) -> AppNeedles:
 
 
 def _is_of(names: AppNeedles, key: bytes, value: bytes) -> bool:
-    """Whether a refused record names one of the sessions, and their app or none."""
+    """Whether a dead letter names one of the sessions, and their app or none."""
     if APP_FIELD in value:
         here = _names_app(value, names.app)
     elif key.startswith(SESSION_PREFIX):
@@ -217,7 +217,7 @@ def _is_of(names: AppNeedles, key: bytes, value: bytes) -> bool:
 
 
 def _names_app(value: bytes, forms: Iterable[bytes]) -> bool:
-    """Whether a field says that a refused record is of an app; one that names several is of each."""
+    """Whether a field of a dead letter names an app; a record that names several belongs to each."""
     return any(re.search(APP_FIELD + _TO_ITS_VALUE + re.escape(form), value) for form in forms)
 
 
@@ -231,17 +231,17 @@ def json_forms(name: str) -> tuple[bytes, ...]:
 
 
 def _sessions(event: Struct) -> Iterator[str]:
-    """Sessions that an event names; empty names are none."""
+    """Sessions that an event names, without empty names."""
     return iter(mentions(event).sessions) if isinstance(event, _OfProject) else named_in(event, "session")
 
 
 def _users(event: Struct) -> tuple[str, ...]:
-    """Users that an event names beside its own."""
+    """Further users that an event names."""
     return mentions(event).users if isinstance(event, _OfProject) else ()
 
 
 def _ties(event: Struct) -> Iterator[str]:
-    """Names of what an event tells of without naming a session."""
+    """Ties of what an event mentions without naming a session."""
     if isinstance(event, _OfProject):
         # Not an item's own id while it is there: it names whose it is, and may be others' by now.
         yield from (_tie(event, "item", item_id) for item_id in mentions(event).items)
@@ -268,7 +268,7 @@ def _ties(event: Struct) -> Iterator[str]:
 
 
 def _spread(event: Struct) -> Iterator[str]:
-    """Names of what came of the event's own sessions, by which others may tell of it."""
+    """Ties of results of the event's own sessions, which other events may mention."""
     match event:
         case events.AppMemoryChanged():
             yield _tie(event, "memory", event.memory_id)
@@ -285,14 +285,14 @@ def _spread(event: Struct) -> Iterator[str]:
 
 
 _KEYED = {kind.name for kind in REGISTRY.kinds if kind.folding}
-"""With what keys of the memory role begin."""
+"""Prefixes of the memory role's keys."""
 _SLOT = re.compile(r"memory/\d+")
-"""Of an app's own space, what comes behind its key for a memory: no user of this name."""
+"""Suffix of the key of a memory in an app's own space; it is not a user."""
 _OfProject = events.ProjectOutput | events.ProjectCommand
 
 
 def _tie(event: Struct, what: str, name: object) -> str:
-    """Name of something of the event's entity."""
+    """Tie to something of the event's entity."""
     return f"{entity_key(event)} {what} {name}"
 
 

@@ -1,22 +1,22 @@
-"""Every error Turntide raises on purpose.
+"""Errors that Turntide raises on purpose.
 
 ```
 TurntideError
-├── ConfigurationError      settings, policy or topics are wrong: the operator mends them
+├── ConfigurationError      settings, policy or topics are wrong: the operator corrects them
 ├── InvalidRecord           one input record cannot be used: it becomes a dead letter
 ├── DeliveryFailed          an output or state write was refused or timed out: the role stops before the ack
 ├── Fenced                  another worker owns the partition: drop everything in flight
-├── Stalled                 a partition does not move though records wait: the process ends and is started again
+├── Stalled                 a partition does not advance although records wait: the process ends and is restarted
 ├── RecoveryFailed          state could not be rebuilt from its changelog within the deadline
-├── NotCompacted            a space of memories has more than it may have after a compaction: a defect
-├── AmbiguousApp            several apps have a session of this id: the asker names one
-├── BudgetTooSmall          a context window does not hold its system prompt: the asker shortens it or allows more
+├── NotCompacted            a space has too many memories after a compaction: a defect
+├── AmbiguousApp            several apps have a session of this id: the caller must name the app
+├── BudgetTooSmall          a context window is too small for its system prompt: the caller shortens it or raises it
 ├── StoreUnavailable        a vector store, catalog or sink does not answer: retried, then the role stops
-│   └── EmbedderUnavailable a remote embedder does not answer: as a store; no other embedder's vectors can stand in
-├── LlmUnavailable          a language model does not answer: what needs no model serves instead
+│   └── EmbedderUnavailable a remote embedder does not answer: as a store; other embedders' vectors cannot replace it
+├── LlmUnavailable          a language model does not answer: the fallback without a model is used
 │   └── LlmTimedOut         it did not answer in time
-├── LlmRubbish              it answers in another form than it was asked for: likewise
-└── JudgeFailed             a judge has no answer: the built-in judgement stands, the answer says why
+├── LlmRubbish              its answer does not have the requested form: likewise
+└── JudgeFailed             a judge has no answer: the built-in judgement counts, the answer has the reason
 ```
 """
 
@@ -34,7 +34,7 @@ class _ReasonedError(TurntideError):
 
     Attributes:
         reason: Constant snake_case word, safe as a metric label.
-        detail: What exactly is wrong.
+        detail: Description of the error.
     """
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -56,7 +56,7 @@ class Fenced(TurntideError):  # noqa: N818
 
 
 class Stalled(TurntideError):  # noqa: N818
-    """A partition makes no progress though records wait."""
+    """A partition makes no progress although records wait."""
 
 
 class RecoveryFailed(TurntideError):  # noqa: N818
@@ -64,15 +64,15 @@ class RecoveryFailed(TurntideError):  # noqa: N818
 
 
 class NotCompacted(TurntideError):  # noqa: N818
-    """A compaction left another number of memories than it had to."""
+    """A compaction left a wrong number of memories."""
 
 
 class AmbiguousApp(TurntideError):  # noqa: N818
-    """Several apps have a session of an id, and the request names none of them."""
+    """Several apps have a session of this id, and the request names no app."""
 
 
 class BudgetTooSmall(TurntideError):  # noqa: N818
-    """A context window does not hold its system prompt and the reserve of the current turn."""
+    """A context window is too small for its system prompt and the reserve of the current turn."""
 
 
 class StoreUnavailable(TurntideError):  # noqa: N818
@@ -92,7 +92,7 @@ class LlmTimedOut(LlmUnavailable):
 
 
 class LlmRubbish(TurntideError):  # noqa: N818
-    """A language model's answer has another form than it was asked for."""
+    """A language model's answer does not have the requested form."""
 
 
 class JudgeFailed(_ReasonedError):  # noqa: N818

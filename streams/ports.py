@@ -24,25 +24,25 @@ PayloadValue = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """All conditions of at least one of the mappings hold; the name that this stands under says nothing."""
+    """All conditions of at least one of the mappings hold; the field name of this entry is ignored."""
 
     of: "tuple[Where, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """It is one of these points; the name that this stands under says nothing."""
+    """The point has one of these keys; the field name of this entry is ignored."""
 
     of: Sequence[str]
 
 
 Condition = str | int | float | None | tuple[int, int] | tuple[datetime, datetime] | tuple[str, ...] | Either | Keys
-"""What a payload field must be: equal to the value, inside the closed range `(low, high)`, or any of these strings.
-Refused: booleans, which Qdrant Edge takes for integers and would not find, and an empty tuple."""
+"""Condition on a payload field: equal to the value, inside the closed range `(low, high)`, or one of these strings.
+Refused: booleans, which Qdrant Edge treats as integers and would not find, and an empty tuple."""
 Where = Mapping[str, Condition]
-"""Conditions, each of which must hold."""
+"""Conditions by field; all must hold."""
 Query = NDArray[np.float32] | SparseVector
-"""A vector to be near to, or words to hold."""
+"""A vector for similarity, or the terms of a lexical query."""
 
 
 class Embedder(Protocol):
@@ -51,22 +51,22 @@ class Embedder(Protocol):
     name: str
     dim: int
     topic_similarity: float
-    """Cosine above which a message joins a topic unless the policy says otherwise, measured for this embedder."""
+    """Cosine above which a message joins a topic, unless the policy sets it; measured for this embedder."""
     episode_distance: float
-    """Cosine distance up to which an episode bears on a question, measured for this embedder (user memory: 0.4)."""
+    """Cosine distance up to which an episode is relevant to a question; measured for this embedder (source: 0.4)."""
     is_quick: bool = False
-    """Whether a text is embedded sooner than it is handed to a thread."""
+    """Whether embedding a text takes less time than handing it to a thread."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed a batch. Empty text gives a zero row. Any length is accepted; the head of long text counts."""
+        """Embed a batch. Empty text gives a zero row. Text of any length is accepted and truncated at the end."""
         ...
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Embed what is looked for among texts that `embed` embedded; as these, unless a model tells them apart."""
+        """Embed search queries. Default: as `embed`; models that distinguish queries from texts override it."""
         return self.embed(texts)
 
     async def embed_query(self, text: str) -> Vectors:
-        """Embed one text that is looked for, `(dim,)`; the event loop goes on where that takes long."""
+        """Embed one search query, `(dim,)`, without blocking the event loop if the embedder is slow."""
         embed, texts = self.embed_queries, [text]
         vectors: Vectors = embed(texts) if self.is_quick else await asyncio.to_thread(embed, texts)
         row: Vectors = vectors[0]
@@ -77,39 +77,39 @@ class TurnReader(Protocol):
     """A slower reader of single user turns, whose readings are a signal of their own (`models.risk.reading`)."""
 
     def readings(self, texts: Sequence[str]) -> Sequence[float]:
-        """Log-odds that each text is harmful, read as it is meant. Deterministic, no state across calls."""
+        """Log-odds that the intent of each text is harmful. Deterministic, no state across calls."""
         ...
 
 
 class TurnScorer(Protocol):
-    """Risk of single turns, 0-1. Producers' own risks do not replace it where a model judges sessions."""
+    """Risk of single turns, 0-1. If a model judges sessions, risks from producers do not replace it."""
 
     name: str
-    """With the version: alerts and replays know a scorer by it."""
+    """Name with version; alerts and replays identify a scorer by it."""
     reads: str
-    """Name of the embedder whose vectors `score` makes use of; empty for none."""
+    """Name of the embedder whose vectors `score` uses; empty for none."""
 
     def score(self, turns: Sequence[AnyTurn], vectors: Vectors | None = None) -> Sequence[float]:
         """Risk of each turn. Deterministic, no state across calls.
 
         Args:
-            turns: Of any role.
-            vectors: Of their contents, by the embedder it reads; None where they are not at hand.
+            turns: Turns of any role.
+            vectors: Vectors of their contents from the embedder `reads`; None if unavailable.
         """
         ...
 
     def harms(self, turns: Sequence[AnyTurn], vectors: Vectors | None = None) -> Sequence[tuple[int, ...]]:  # noqa: ARG002
-        """Kinds of harm of each turn, in per cent in the order of `Harm`; empty where the scorer tells none."""
+        """Kinds of harm of each turn, per cent in the order of `Harm`; empty if the scorer does not classify them."""
         return [()] * len(turns)
 
     @property
     def reader(self) -> TurnReader | None:
-        """A second reader of user turns beside it; None where there is none."""
+        """The second reader of user turns; None if not configured."""
         return None
 
 
 class Judge(Protocol):
-    """A slower model that reads the last turns of a session with an alert. Nothing waits for it."""
+    """A slower model that judges the last turns of a session with an alert. Nothing waits for it."""
 
     name: str
     """Name and version of the model."""
@@ -119,23 +119,23 @@ class Judge(Protocol):
 
         Args:
             turns: Oldest first.
-            within: How long it may take, all tries together.
+            within: Time limit for all tries together.
 
         Raises:
-            JudgeFailed: It has no answer, or none in time; neither message nor reason has text of a turn.
+            JudgeFailed: No answer, or none in time; message and reason have no text of a turn.
         """
         ...
 
     async def close(self) -> None:
-        """Release what it holds."""
+        """Release its resources."""
         ...
 
 
 class Point(msgspec.Struct, frozen=True):
-    """A vector with its payload. `key` is a readable id (`session_turn`); stores derive their own from it.
+    """A vector with its payload. `key` is a readable id (`session_turn`); stores derive their own ids from it.
 
-    Without `lexical` no word of it is found (`VectorStore.search`). One that is not `embedded` is found by its payload
-    alone: of its vector the store takes the dimension.
+    Without `lexical`, lexical search does not find it (`VectorStore.search`). If not `embedded`, only filters on the
+    payload find it, and the store uses only the dimension of its vector.
     """
 
     key: str
@@ -146,10 +146,10 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class SearchHit(msgspec.Struct, frozen=True):
-    """A search result; `score` is the cosine similarity, or BM25. The payload has the fields that were asked for.
+    """A search result; `score` is the cosine similarity, or BM25. The payload has the requested fields.
 
-    What a reader makes of a payload it may leave in `memo`: of a point that the store holds in memory it is found there
-    again until the point is written anew.
+    A reader may cache values derived from the payload in `memo`: for a point that the store holds in memory, they stay
+    there until the point is rewritten.
     """
 
     key: str
@@ -167,14 +167,14 @@ class StoredPoint(NamedTuple):
 
 @runtime_checkable
 class LocalStore(Protocol):
-    """A vector store in a folder of this machine, which somebody may take away."""
+    """A vector store in a local folder, which may be removed while it is open."""
 
     def is_gone(self) -> bool:
-        """Whether what was written can no longer be found there."""
+        """Whether the written files no longer exist."""
         ...
 
     def hold_back(self) -> None:
-        """From now on `upsert` returns when what it wrote can be read, and `flush` makes it durable."""
+        """From now on, `upsert` returns as soon as its points are readable; `flush` makes them durable."""
         ...
 
     async def flush(self) -> None:
@@ -183,16 +183,16 @@ class LocalStore(Protocol):
 
 
 class VectorStore(Protocol):
-    """Vectors and payloads, filtered exactly. Every entry of a `where` must hold.
+    """Vectors and payloads with exact filters: every entry of a `where` must hold.
 
-    A collection takes one dimension and one embedder for ever; nothing is found in one that was never written.
-    All methods raise `models.errors.StoreUnavailable` when the store does not answer, and
-    `models.errors.ConfigurationError` when the collection belongs to another embedder; but what an erasure needs
-    (`count`, `delete`, `collections`, `page`, `forget`) reaches those as well.
+    The first write fixes a collection's dimension and embedder. A collection that was never written is empty.
+    All methods raise `models.errors.StoreUnavailable` if the store does not answer, and
+    `models.errors.ConfigurationError` if the collection belongs to another embedder. The methods that an erasure needs
+    (`count`, `delete`, `collections`, `page`, `forget`) also work on collections of other embedders.
     """
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
-        """Write by key; the same key again replaces, also within the batch. Durable on return."""
+        """Write by key; a repeated key replaces the point, also within the batch. Durable on return."""
         ...
 
     async def search(
@@ -204,18 +204,18 @@ class VectorStore(Protocol):
         top_k: int,
         fields: Sequence[str] | None = None,
     ) -> list[SearchHit]:
-        """Nearest by cosine, or best by BM25 of those with a term of the query, among the points that match `where`.
+        """Nearest points by cosine, or best by BM25 among those with a term of the query, that match `where`.
 
-        How rare a term is, is counted among the points that match `where`: nobody else's words change a score.
-        `fields` None gives whole payloads. Reading them costs more than searching: name what is needed, or nothing.
+        Document frequencies count only points that match `where`, so points of other tenants never change a score.
+        `fields` None returns whole payloads. Reading payloads costs more than the search: request few fields or none.
 
         Raises:
-            ConfigurationError: Words are asked of a collection that was made before there was lexical search.
+            ConfigurationError: A lexical query to a collection that is older than lexical search.
         """
         ...
 
     async def read(self, collection: str, keys: Sequence[str], *, where: Where) -> dict[str, dict[str, PayloadValue]]:
-        """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""
+        """Payloads by key, without points that do not exist or do not match `where`."""
         ...
 
     async def latest(self, collection: str, *, where: Where, by: str, limit: int) -> list[dict[str, PayloadValue]]:
@@ -227,28 +227,28 @@ class VectorStore(Protocol):
         ...
 
     async def delete(self, collection: str, *, where: Where, below: tuple[str, int] | None = None) -> None:
-        """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
+        """Delete points that match `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
         ...
 
     async def rename(self, collection: str, keys: Mapping[str, str]) -> None:
-        """Give points new keys by their old ones, with vectors and payload as they are; those not there are passed.
+        """Rename points, old key to new key; vectors and payloads do not change. Missing points are skipped.
 
-        Durable on return, and repeating it changes nothing: a call that is cut short leaves points under both keys.
+        Durable on return and idempotent. An interrupted call may leave points under both keys.
         """
         ...
 
     async def collections(self) -> list[str]:
-        """Names of all that were written, in order."""
+        """Names of all written collections, sorted."""
         ...
 
     async def page(self, collection: str, after: str, limit: int) -> tuple[list[StoredPoint], str]:
-        """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
+        """Points in order of ids, beginning at id `after`; and the first id of the next page, empty at the end."""
         ...
 
     async def forget(self, collection: str) -> None:
-        """Give up the bytes of what was deleted or replaced; on return they are gone as far as the store can say.
+        """Remove the bytes of deleted and replaced points.
 
-        A store that keeps its own files leaves no byte of them. A server removes them in its own time.
+        A store with local files has removed all of them on return. A server removes them later, by itself.
         """
         ...
 
@@ -258,40 +258,40 @@ class VectorStore(Protocol):
 
 
 class KeyWrapper(Protocol):
-    """Wraps data keys, so that a file may hold them: the master key, or a key management service that keeps it."""
+    """Wraps data keys for storage in a file, with the master key or a key management service that has it."""
 
     def wrap(self, secret: bytes, app_id: str) -> str:
-        """A data key as it is kept.
+        """Wrap a data key.
 
         Raises:
-            models.errors.ConfigurationError: What wraps is not named, refuses, or does not answer.
+            models.errors.ConfigurationError: The key or service is not configured, refuses, or does not answer.
         """
         ...
 
     def unwrap(self, wrapped: str, app_id: str) -> bytes:
-        """The data key again.
+        """Unwrap a data key.
 
         Raises:
-            models.errors.ConfigurationError: Likewise, or it was wrapped by another key or for another app.
+            models.errors.ConfigurationError: As `wrap`, or it was wrapped by another key or for another app.
         """
         ...
 
 
 NO_TRACE_IDS: Mapping[str, str] = {}
-"""Of alerts whose turns are of no producer's trace."""
+"""Trace ids of alerts whose turns have no trace."""
 
 
 class AlertSink(Protocol):
-    """Where alerts go beside the topic. Raises `models.errors.StoreUnavailable` when not delivered."""
+    """Destination of alerts besides the topic. Raises `models.errors.StoreUnavailable` if not delivered."""
 
     name: str
 
     async def deliver(self, alerts: Sequence[AlertChanged], trace_ids: Mapping[str, str] = NO_TRACE_IDS) -> None:
-        """Deliver each; a repeat with the same `id` must be harmless for the receiver.
+        """Deliver alerts; the receiver must ignore a repeat with the same `id`.
 
         Args:
-            alerts: In order.
-            trace_ids: `id` of an alert change -> the trace (W3C) of the turn that caused it, where it has one.
+            alerts: Alerts in order.
+            trace_ids: `id` of an alert change -> trace id (W3C) of the turn that caused it, if it has one.
         """
         ...
 

@@ -1,7 +1,7 @@
-"""Registry of the kinds of entity: what changes one, what it emits, and what follows from an emitted event.
+"""Registry of entity kinds: the events that change one, the events that it emits, and what is derived from these.
 
-Whatever depends on which events there are is derived from here: what a topic carries, by which key a record is
-written, which kind folds a command, what is counted, archived and indexed. `models.entities` has the kinds.
+Everything that depends on the set of events is derived from here: events of a topic, record keys, the kind that folds a
+command, counters, archive tables and index points. `models.entities` has the kinds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Event = type[Struct]
 
 
 class Counted(NamedTuple):
-    """What one event adds to a counter of `models.metrics`."""
+    """Increment of a counter of `models.metrics` by one event."""
 
     metric: str
     amount: float
@@ -31,13 +31,13 @@ Counting = Callable[[Any], Counted | None]
 def count(
     metric: str, *labels: str, amount: str | Callable[[Any], float] = "", when: Callable[[Any], bool] | None = None
 ) -> Counting:
-    """An event counts, by its fields of the labels' names.
+    """Count events; the labels' values are the event's fields of the same names.
 
     Args:
         metric: Name of the counter.
-        labels: Names of labels, and of the fields that they are of.
-        amount: How much an event adds: a field of it, or what is made of it; 1 if nothing is said.
-        when: Which events count; None for all.
+        labels: Names of labels, and of the fields with their values.
+        amount: Increment: a field's name or a function of the event. Default: 1.
+        when: Condition on the event; None: all events count.
     """
     amount_of = attrgetter(amount) if isinstance(amount, str) and amount else amount or (lambda _: 1)
 
@@ -50,12 +50,12 @@ def count(
 
 
 class Listed(Struct, frozen=True):
-    """A question for events of the index by whose they are, over HTTP and MCP, latest first.
+    """A route and MCP tool that list indexed events of an owner, latest first.
 
     Attributes:
-        path: Of the route, with a parameter for each field by which it is asked: `/users/{user_id:path}/visits`.
-        operation: Names the route and the tool: `list_user_visits`.
-        about: What is answered, in a sentence.
+        path: Path of the route, with a parameter for each field of the filter: `/users/{user_id:path}/visits`.
+        operation: Name of the route and the tool: `list_user_visits`.
+        about: Description in one sentence.
     """
 
     path: str
@@ -64,13 +64,13 @@ class Listed(Struct, frozen=True):
 
 
 class Index(Struct, frozen=True):
-    """How an event stands in the index.
+    """How an event is indexed.
 
     Attributes:
-        collection: Whose point it is.
-        erased_by: Fields that name one of its points. None: the collection says for itself how it is written, read
+        collection: Collection of its points.
+        erased_by: Fields that identify one of its points. None: the collection defines how points are written, read
             and erased (`streams.index.collections`); else all of that follows from the event.
-        listed: How it is asked for; None: by routes of its own.
+        listed: Route and tool that list it; None: it has routes of its own.
     """
 
     collection: str
@@ -79,12 +79,12 @@ class Index(Struct, frozen=True):
 
 
 class View(Struct, frozen=True):
-    """How readers of the archive see an event's rows.
+    """How a view of the archive deduplicates an event's rows.
 
     Attributes:
-        by: Rows that agree in these are one.
-        takes: Which stands for them, by log order.
-        keyed: Whether there are few of these; else most rows stand, and few are repeats.
+        by: Key: of rows with equal values in these columns, one is kept.
+        takes: Which row is kept, by log order.
+        keyed: Whether there are few keys; else most keys have one row.
     """
 
     by: tuple[str, ...]
@@ -93,17 +93,17 @@ class View(Struct, frozen=True):
 
 
 def once(*by: str) -> View:
-    """Each row once, though the log repeats it after a crash."""
+    """Each row once, although the log may repeat it after a crash."""
     return View(by, "first")
 
 
 def newest(*by: str) -> View:
-    """The newest of rows that seldom repeat."""
+    """The newest row of each key, for keys that rarely repeat."""
     return View(by, "newest")
 
 
 def last(*by: str) -> View:
-    """The last word on each of few keys."""
+    """The newest row of each key, for few keys."""
     return View(by, "newest", keyed=True)
 
 
@@ -112,16 +112,16 @@ def _whole(_event: Any) -> str:
 
 
 class Emits(Struct, frozen=True):
-    """An event that a kind of entity emits, and what follows from it.
+    """An event that an entity kind emits, and what is derived from it.
 
     Attributes:
         event: Its type.
-        topic: Where it travels.
-        slot: What comes behind the entity's key in the record key, where there is more than one record of it.
-        table: Table of the archive; empty for what is not archived, or stands in a table with others.
-        views: View of the archive → how it is made of the table.
-        index: How it stands in the index; None for what is not indexed.
-        counts: What it is counted in.
+        topic: Its topic.
+        slot: Suffix of the record key after the entity's key, if an entity has several records of it.
+        table: Table of the archive; empty if it is not archived, or shares a table.
+        views: View of the archive → how it deduplicates the table.
+        index: How it is indexed; None if it is not.
+        counts: Its counters.
     """
 
     event: Event
@@ -134,22 +134,22 @@ class Emits(Struct, frozen=True):
 
     @property
     def last_counts(self) -> bool:
-        """Whether readers take the last word on each key alone: one that another follows need not be written."""
+        """Whether readers use only the last event of each key: an event need not be written if another follows."""
         return bool(self.views) and all(view.keyed for view in self.views.values())
 
 
 class EntityKind(Struct, frozen=True, kw_only=True):
-    """A kind of entity that events are folded into.
+    """A kind of entity into which events are folded.
 
     Attributes:
         name: Its name; keys of entities in the state of the memory role begin with it.
-        key: Key of the entity that an event changes or tells of: the record key, and the key of its state.
-        source: The topic of what changes it.
-        accepts: What changes it.
-        erased_by: What of this makes it forget.
-        emits: What it emits.
-        folding: Where its `models.state.entity.Folding` stands, `module:NAME`: what folds is loaded by those who fold.
-            Empty for sessions, which a partition of their own folds.
+        key: Key of the entity of an input or output: the record key, and the key of its state.
+        source: Topic of its inputs.
+        accepts: Its input events.
+        erased_by: Input events that erase it.
+        emits: Its output events.
+        folding: Its `models.state.entity.Folding` as `module:NAME`; only processes that fold import it. Empty for
+            sessions, which have their own partition fold.
     """
 
     name: str
@@ -162,19 +162,19 @@ class EntityKind(Struct, frozen=True, kw_only=True):
 
 
 class Registry:
-    """What follows from kinds of entity.
+    """All entity kinds, and what is derived from them.
 
     Args:
-        kinds: In the order in which the one's outputs are another's inputs.
+        kinds: Kinds, in the order in which outputs of one are inputs of the next.
         others: Events that no fold emits.
-        topics: That there are besides those that the kinds name.
+        topics: Further topics.
 
     Attributes:
-        kinds: The kinds.
-        topics: Every topic.
-        emits: Event → what follows from it.
-        topic_of: Event → the topic on which it travels, in the order of topics.
-        kind_of: Event → the first kind that it changes, or else the one that emits it.
+        kinds: All kinds.
+        topics: All topics.
+        emits: Event → its declaration.
+        topic_of: Event → its topic, in the order of topics.
+        kind_of: Event → the first kind that it changes, or else the kind that emits it.
         kinds_of: Event → all kinds that it changes.
     """
 
@@ -188,7 +188,7 @@ class Registry:
         self.add(*kinds)
 
     def add(self, *kinds: EntityKind) -> None:
-        """Take kinds in, before anything is made of what follows from them: tables, views, decoders."""
+        """Register kinds, before anything is derived from the registry: tables, views, decoders."""
         self.kinds += kinds
         self.emits |= {each.event: each for kind in kinds for each in kind.emits}
         self.kind_of |= {each.event: kind for kind in kinds for each in kind.emits}
@@ -201,27 +201,27 @@ class Registry:
 
     @property
     def archived_topics(self) -> tuple[Topic, ...]:
-        """What the archive reads."""
+        """Topics that the archive reads."""
         return tuple(topic for topic in self.topics if topic.public and topic.archived)
 
     @property
     def indexed_topics(self) -> tuple[Topic, ...]:
-        """What the index reads: turns, erasures, and what is emitted for it."""
+        """Topics that the index reads: turns, erasures, and topics of indexed events."""
         wanted = {TURNS, NUMBERED, ERASURES, *(each.topic for each in self.emits.values() if each.index is not None)}
         return tuple(topic for topic in self.topics if topic in wanted)
 
     @property
     def erasures(self) -> tuple[Event, ...]:
-        """What makes entities forget."""
+        """Events that erase entities."""
         return tuple(event for kind in self.kinds for event in kind.erased_by)
 
     def carried_by(self, topic: Topic) -> tuple[Event, ...]:
-        """Events that travel on a topic; none on a private one."""
+        """Events of a topic; none for a private one."""
         accepted = [event for kind in self.kinds if kind.source is topic for event in kind.accepts]
         emitted = [event for event, each in self.emits.items() if each.topic is topic]
         erasing = [event for kind in self.kinds if kind.source is topic for event in kind.erased_by]
         return tuple(dict.fromkeys((*accepted, *emitted, *erasing)))
 
     def counted(self, event: Struct) -> list[Counted]:
-        """What an emitted event is counted in."""
+        """Increments of counters by an emitted event."""
         return [found for counting in self.emits[type(event)].counts if (found := counting(event)) is not None]

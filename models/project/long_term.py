@@ -1,20 +1,20 @@
-"""Long-term memories of a project (Layer 3): what is remembered, strengthened, superseded, forgotten. Pure.
+"""Long-term memories of a project (Layer 3): creation, strengthening, supersession and removal. Pure.
 
-| said | then |
+| statement | effect |
 |---|---|
-| something new | a memory, from when it was said; what it supersedes ends there (`project.intervals`) |
-| the same content while it holds | strengthened: mentions, importance, confidence, one more source; never a duplicate |
-| … by the same message again | nothing |
-| … earlier than known, nothing else of its subject between | the memory begins earlier |
-| … after it ended | a new memory beside the old one: disjoint intervals stay disjoint |
-| something late that supersedes what was said before *and* after it | what it cuts is two memories |
-| another content whose id ends the same by chance | another memory |
+| a new one | a memory, valid from the time of the statement; what it supersedes ends there (`project.intervals`) |
+| the same content while the memory is valid | strengthened: mentions, importance, confidence, a further source |
+| … by the same message again | none |
+| … earlier than its start, no other of its subject between | the memory begins earlier |
+| … after its end | a second memory: disjoint intervals stay disjoint |
+| a late one that supersedes within the interval of a memory | that memory is split into two |
+| another content with the same id suffix | another memory |
 
-| gone | then |
+| removal | effect |
 |---|---|
-| deleted or erased | relationships to it go; what it had closed holds again, until the next rival |
-| displaced, as there are too many | relationships to it go; what it had closed stays closed |
-| a session is erased | memories that others said too stay, from when those said it |
+| deleted or erased | relationships to it are removed; what it superseded is valid again, until the next conflict |
+| displaced, since there are too many | relationships to it are removed; what it superseded stays ended |
+| erasure of a session | memories with other sources stay, valid from the statements of these |
 """
 
 from collections.abc import Callable, Sequence
@@ -36,11 +36,11 @@ from models.text.words import estimate_tokens
 
 
 class Forgetting(IndexedMemories):
-    """Removal of memories, with what that means for others: deleted, displaced, or erased with a session."""
+    """Removal of memories and its effects on others: deleted, displaced, or erased with a session."""
 
     @operation
     def erase_sessions(self, session_ids: frozenset[str], is_full: Callable[[], bool] = lambda: False) -> bool:
-        """Let go of what only these said, and of their part in what others said too; False if `is_full` came first."""
+        """Erase memories with only these sources, and these sources of others; False if `is_full` interrupted it."""
         for shard in range(SHARDS):
             for memory_id in self.memories.shard_ids(shard):
                 kept = self.get(memory_id)
@@ -57,7 +57,7 @@ class Forgetting(IndexedMemories):
         return True
 
     def let_weakest_go(self, shard: int) -> StoredMemory | None:
-        """Let go of a shard's weakest memory: of archived ones if there are, by importance × decay."""
+        """Remove a shard's weakest memory by importance × decay; archived ones first."""
         there = (self.get(memory_id) for memory_id in self.memories.shard_ids(shard))
         weakest = min((kept for kept in there if kept is not None), key=self._worth, default=None)
         if weakest is not None:
@@ -69,7 +69,7 @@ class Forgetting(IndexedMemories):
         return not memory.archived, memory.importance * kept_memories.decay_at(memory, self.now, self.policy)
 
     def drop(self, kept: StoredMemory, cause: ItemCause) -> None:
-        """Let go of a memory. What it had closed holds again until the next rival; if it is `displaced`, not."""
+        """Remove a memory. Unless it is `displaced`, what it superseded is valid again until the next conflict."""
         memory = kept.memory
         group, names = self._group(memory), groups_of(memory)
         named = [edge.target_id for edge in memory.relationships if edge.type == SUPERSEDES]
@@ -96,7 +96,7 @@ class Forgetting(IndexedMemories):
             self.settle([found], sorted(conflicting.values(), key=by_begin))
 
     def _without(self, kept: StoredMemory, left: Sequence[MemorySource]) -> None:
-        """A memory that others said too: it begins when those said it, and nothing tells of the ones before."""
+        """Keep a memory with its other sources: it begins at their statements, without history of the erased ones."""
         memory = kept.memory
         begin, history = memory.valid_from, memory.history
         gone = {each.said_at for each in memory.sources} - {each.said_at for each in left}
@@ -120,7 +120,7 @@ class LongTerm(Edits, Forgetting):
     displace = operation(Forgetting.let_weakest_go)
 
     def refusal(self, new: kept_memories.New) -> tuple[CommandOutcome, str] | None:
-        """Outcome and reason where a memory cannot be kept; None if it can."""
+        """Outcome and reason if a memory is refused; None if it can be stored."""
         policy = self.policy
         if not new.content.strip():
             return "invalid", "content is empty"
@@ -134,10 +134,10 @@ class LongTerm(Edits, Forgetting):
 
     @operation
     def add(self, new: kept_memories.New) -> tuple[str, CommandOutcome]:
-        """Remember something, or strengthen what is known.
+        """Add a memory, or strengthen an existing one.
 
         Returns:
-            Its id, empty if it was refused (`refusal`); `unchanged` if this very message said so before.
+            Its id, empty if it was refused (`refusal`); `unchanged` if the same message is already a source.
         """
         refused = self.refusal(new)
         if refused is not None:
@@ -151,12 +151,12 @@ class LongTerm(Edits, Forgetting):
         return kept.memory.id, "done"
 
     def knows(self, new: kept_memories.New) -> bool:
-        """True if a memory of any time says so."""
+        """Whether a memory of any time has this content."""
         return bool(self.same(new))
 
     @operation
     def delete(self, memory_id: str, cause: ItemCause) -> bool:
-        """Let go of a memory; False if it is not there. A `displaced` one leaves closed what it had closed."""
+        """Remove a memory; False if it does not exist. With `displaced`, what it superseded stays ended."""
         kept = self.get(memory_id)
         if kept is not None:
             self.drop(kept, cause)
@@ -164,7 +164,7 @@ class LongTerm(Edits, Forgetting):
 
     @operation
     def accessed(self, memory_id: str, count: int, at: datetime) -> None:
-        """Readers retrieved a memory so often (project memory, Access Recording); an unknown id is passed over."""
+        """Record `count` retrievals of a memory (project memory, Access Recording); unknown ids are ignored."""
         kept = self.get(memory_id)
         if kept is not None:
             memory = kept_memories.read_again(kept.memory, count, at)
@@ -173,13 +173,13 @@ class LongTerm(Edits, Forgetting):
 
     @operation
     def decayed(self, kept: StoredMemory, factor: float, *, archived: bool) -> None:
-        """A consolidation found this decay factor, and puts the memory away or not."""
+        """Set the decay factor of a consolidation, and archive the memory or not."""
         memory = msgspec.structs.replace(kept.memory, decay_factor=factor, archived=archived)
         cause: ItemCause = "archived" if archived and not kept.memory.archived else "decayed"
         self.put(msgspec.structs.replace(kept, memory=memory), cause)
 
     def _strengthen(self, kept: StoredMemory, new: kept_memories.New, group: Sequence[StoredMemory]) -> StoredMemory:
-        """The same was said again while it holds."""
+        """Strengthen a valid memory by a repeated statement."""
         policy, memory = self.policy, kept.memory
         later = max(self.now, memory.last_accessed_at)
         importance = max(min(1.0, memory.importance + policy.mention_gain), new.importance or 0.0)
@@ -201,7 +201,7 @@ class LongTerm(Edits, Forgetting):
         return self._replace(kept, msgspec.structs.replace(kept, memory=stronger, ends=ends), "said_again", group)
 
     def _place(self, new: kept_memories.New) -> StoredMemory:
-        """Nothing like it holds at that time: a memory of its own, or one that begins earlier than was known."""
+        """Add a statement without a valid equal memory: as a new memory, or as an earlier start of a later one."""
         draft = self._draft(new)
         at = new.valid_from
         group = self._split(draft)
@@ -225,7 +225,7 @@ class LongTerm(Edits, Forgetting):
         return self.get(draft.id) or kept
 
     def _split(self, draft: ProjectMemory) -> list[StoredMemory]:
-        """The group of what is new, with the halves of what it cuts."""
+        """The group of a new memory, including both halves of a memory that it splits."""
         whole = self._group(draft)
         group = self.split(whole, draft)
         known = {kept.memory.id for kept in whole}
@@ -251,15 +251,15 @@ class LongTerm(Edits, Forgetting):
         )
 
     def _make_room(self, memory_id: str, group: list[StoredMemory], more: int = 1) -> list[StoredMemory]:
-        """Where there is none, the weakest goes of the first shard that has any, beginning with the new one's.
+        """Remove the weakest memories until there is space, shard by shard, beginning with the shard of the new one.
 
         Args:
-            memory_id: The new one's.
-            group: Memories that may be among those that go.
-            more: So many come yet.
+            memory_id: Id of the new memory.
+            group: Memories that may be removed, too.
+            more: Number of memories still to add.
 
         Returns:
-            Those of the group that are left.
+            The remaining memories of the group.
         """
         first = shard_of(memory_id.rpartition("-")[2])
         for shard in range(first, first + SHARDS):
@@ -270,6 +270,6 @@ class LongTerm(Edits, Forgetting):
 
 
 def _said_by(memory: ProjectMemory, source: MemorySource) -> bool:
-    """Whether this very message is among its sources; by hand there is no message."""
+    """Whether this message is among its sources; memories by hand have no message."""
     named = (source.conversation_id, source.turn)
     return bool(source.conversation_id) and any((each.conversation_id, each.turn) == named for each in memory.sources)

@@ -1,19 +1,18 @@
-"""The state of one project's memory: what it consists of, how it is read and written.
+"""State of one project's memory: its parts, reading and writing.
 
-The root entity, under the project's key; memories and conversations lie beside it (`models.project.store`).
+The root entity is under the project's key; memories and conversations are further entities (`models.project.store`).
 
 | part | content | written |
 |---|---|---|
-| `head` | counters, what was seen, how far a consolidation is | with each change |
-| `r` | outcomes of commands by hand | with each |
-| `c:<digest>` | a conversation's place, and when it was spoken in last | by each of its turns |
-| `q` | conversations that are not active and have messages at hand | when one falls silent, or goes on |
-| `e:<id>` | episodes, one each | when one changes |
-| `y0` … | pending facts' confidences (`models.project.shards`) | when one changes |
-| `f:<kind>/<n>` | free places (`models.project.store.Slots`) | when one is freed or taken |
+| `head` | counters, seen offsets, progress of a consolidation | with each change |
+| `r` | outcomes of commands by hand | with each command |
+| `c:<digest>` | slot of a conversation, and its last activity | by each of its turns |
+| `q` | inactive conversations with messages in the state | when one becomes inactive or active |
+| `e:<id>` | an episode | when it changes |
+| `y0` … | confidences of pending facts (`models.project.shards`) | when one changes |
+| `f:<kind>/<n>` | free slots (`models.project.store.Slots`) | when one is freed or taken |
 
-All parts of one batch are written together, so they always fit each other. A project that was erased, or never was, has
-none.
+All parts of a batch are written together, so they are always consistent. An unknown or erased project has no parts.
 """
 
 from datetime import datetime
@@ -35,43 +34,43 @@ Cause = Literal["scheduled", "asked"]
 
 
 class Consolidation(Struct, kw_only=True):
-    """A consolidation that is under way; changed in place with each step. Counts memories."""
+    """A consolidation in progress, changed in place with each step. Its counters count memories."""
 
     run: int
     cause: Cause
     started_at: datetime
     shelf: int = 0
-    """The next memory to look at is in this shard (its stored name) …"""
+    """Shard of the next memory (the stored field name differs) …"""
     after: str = ""
-    """… behind this one."""
+    """… which follows this memory."""
     looked_at: int = 0
     decay_updated: int = 0
     archived: int = 0
     archived_ids: list[str] = []
     tokens_reclaimed: int = 0
-    """Of the archived."""
+    """Tokens of the archived memories."""
     displaced: int = 0
 
 
 class AskedRun(Struct, frozen=True, array_like=True):
-    """A consolidation that somebody asked for and that is not done: what is answered then."""
+    """A requested consolidation that is not finished: request and caller for its result."""
 
     request_id: str
     by: str
 
 
 class ProjectHead(Struct, array_like=True):
-    """Counters of one project. Sizes are bounded by the policy and the number of partitions."""
+    """Counters of one project. Policy and number of partitions bound its size."""
 
     version: int = LAYOUT.version
     app_id: str = ""
     project_id: str = ""
     born: str = ""
     born_at: datetime | None = None
-    """The broker's time of the first record."""
+    """Broker time of the first record."""
     revision: int = 0
     seen: dict[int, tuple[int, bytes]] = {}
-    """Partition of `turns.v1` → offset of the last record of which something came, and short ids of what came of it."""
+    """Partition of `turns.v1` → offset of the last record with events for the project, and short ids of these."""
     turn_count: int = 0
     memories: MemoryCounts = msgspec.field(default_factory=MemoryCounts)
     conversations: int = 0
@@ -80,28 +79,28 @@ class ProjectHead(Struct, array_like=True):
     pending: int = 0
     slots: dict[str, tuple[int, int]] = {}
     release_from: int = 0
-    """Turns of the project from which on the first of `q` is due; 0 for none."""
+    """Turn count of the project at which the first of `q` is due; 0 for none."""
     consolidated_at: datetime | None = None
     runs: int = 0
-    """Consolidations of all time, one under way among them."""
+    """Number of consolidations of all time, including one in progress."""
     run: Consolidation | None = None
-    """The one under way."""
+    """The consolidation in progress."""
     asked: list[AskedRun] = []
     accessed: str = ""
-    """Of a record of accesses that takes more than one write: the last id that is counted."""
+    """Last counted id of a record of accesses that needs more than one write."""
     consolidated: ConsolidationFigures | None = None
-    """What the last consolidation came to."""
+    """Figures of the last consolidation."""
     since: int = -1
     erased_offset: int = -1
-    """Offset of the last record that erased a session: what was asked before may tell of it."""
+    """Offset of the last record that erased a session: earlier requests may quote it."""
 
     @property
     def items(self) -> int:
-        """Number of items that are kept."""
+        """Number of items in the state."""
         return self.memories.count + self.conversations + self.chunks + self.episodes + self.pending
 
     def due(self, policy: ProjectPolicy) -> datetime | None:
-        """Time at which a consolidation is due, or goes on; None if it could change nothing."""
+        """Time at which a consolidation is due or continues; None if it could change nothing."""
         if self.run is not None:
             return self.run.started_at
         last = self.consolidated_at or self.born_at
@@ -111,14 +110,14 @@ class ProjectHead(Struct, array_like=True):
 
 
 EVENT_STATE_BYTES: Final = 1024 * 1024
-"""Of the changelog, by one event of those that may change any number of items; beyond it no further one is changed:
+"""Limit of changelog bytes for one event that may change any number of items; beyond it:
 
-| event | the rest |
+| event | the remaining items |
 |---|---|
-| an erasure, accesses | with the event's next steps, each a write of its own (`models.project.fold.fold_step`) |
-| a consolidation | with the project's next events |
-| what is said in one message | is left out |
-| an import | is as large as its record |
+| an erasure, accesses | follow in the event's next steps, each a separate write (`models.project.fold.fold_step`) |
+| a consolidation | follow with the project's next events |
+| statements of one message | are ignored |
+| an import | has no limit but that of its record |
 """
 CONVERSATION: Final = "conversation"
 CHUNK: Final = "chunk"
@@ -126,14 +125,14 @@ EPISODE: Final = "episode"
 
 
 class Spoken(Struct, frozen=True, array_like=True, gc=False):
-    """Place of a conversation, and the project's number of turns at its last message."""
+    """Slot of a conversation, and the project's turn count at its last message."""
 
     turn_count: int
     slot: int
 
 
 class KeptEpisode(Struct, frozen=True, array_like=True):
-    """An episode in its place."""
+    """An episode with its slot."""
 
     episode: ProjectEpisode
     slot: int
@@ -145,7 +144,7 @@ class ProjectState(EntityState[ProjectHead]):
     Attributes:
         memories: Long-term memories.
         pending: Pending facts.
-        slots: Places of items.
+        slots: Slots of items.
     """
 
     layout = LAYOUT
@@ -166,41 +165,41 @@ class ProjectState(EntityState[ProjectHead]):
         self._conversations: dict[str, ConversationState] = {}
 
     def changed(self) -> dict[str, dict[str, bytes | None]]:
-        """Entity → part → bytes, None to delete. Nothing of a project that never was."""
+        """Entity → part → bytes, None to delete; empty for a project that stays unknown."""
         self.changed_parts()
         return self._store.changes()
 
     @property
     def written_bytes(self) -> int:
-        """Written so far, without the head."""
+        """Bytes written so far, without the head."""
         return self._store.written_bytes
 
     def begin_event(self) -> None:
-        """Another event is folded: what it writes is counted from here."""
+        """Start a new event: reset the count of its written bytes."""
         self.memories.dropped.clear()
         self._written_before = self._store.written_bytes
 
     @property
     def is_full(self) -> bool:
-        """True if the event wrote as much as one may: what can wait, or be left out, does."""
+        """Whether the event reached `EVENT_STATE_BYTES`: further items wait or are ignored."""
         return self._store.written_bytes - self._written_before > EVENT_STATE_BYTES
 
     @staticmethod
     def figures(head: ProjectHead, count: CountParts) -> tuple[int, ...]:  # noqa: ARG004 - the head says it
-        """A project and its memories."""
+        """One project, and the number of its memories."""
         return 1, head.memories.count
 
     @staticmethod
     def next_due(head: ProjectHead, count: CountParts, policy: Policy) -> DueEntity | None:  # noqa: ARG004 - likewise
-        """A consolidation; after a step of it it is another one that is due."""
+        """The next consolidation, or the next step of the one in progress."""
         at = head.due(policy.projects)
         looked_at = 0 if head.run is None else head.run.looked_at
         return None if at is None else DueEntity(at, head.app_id, head.project_id, (head.revision, looked_at))
 
     def erase_step(self) -> bool:
-        """Delete everything, counts included; the next event begins a new project. False if more is left.
+        """Delete everything, including counters; the next event creates a new project. False if more steps are needed.
 
-        Until all is gone nothing else may be folded: what is left does not fit together.
+        No other event may be folded until it is finished, since the remaining parts are inconsistent.
         """
         if self.known:
             self.parts.put(HEAD, encode(self.head))
@@ -214,16 +213,16 @@ class ProjectState(EntityState[ProjectHead]):
 
     @property
     def results(self) -> list[DeedResult]:
-        """The latest, the newest last."""
+        """The latest outcomes, newest last."""
         return LAYOUT.part(self.parts, "r", list[DeedResult]) or []
 
     def unname_results(self) -> bool:
-        """Outcomes no longer name what is not there, as it may be erased; whoever waits for one still finds it.
+        """Remove ids of missing items, which may be erased, from outcomes; waiting callers still find their outcome.
 
-        Why one was refused may name anything, so it goes as well.
+        Reasons of refusals are removed too, since they may quote anything.
 
         Returns:
-            Whether that changed any.
+            Whether any outcome changed.
         """
         known, kinds = self.results, (self.memories.get, self.pending.get, self.conversation)
         there = {each.item_id for each in known if any(of(each.item_id) is not None for of in kinds)}
@@ -236,7 +235,7 @@ class ProjectState(EntityState[ProjectHead]):
         return kept != known
 
     def answer(self, result: DeedResult) -> None:
-        """Remember an outcome; but where nothing is kept, nothing is remembered of a name that somebody asked for."""
+        """Store an outcome, unless the project is empty: a request must not leave state of an unknown name."""
         if not (self.known or self.head.items):
             return
         kept = [*self.results, result][-self._policy.long_term.results :]
@@ -245,7 +244,7 @@ class ProjectState(EntityState[ProjectHead]):
     # --- conversations
 
     def conversation(self, conversation_id: str) -> ConversationState | None:
-        """A conversation, None if it is not kept."""
+        """A conversation; None if it is not in the state."""
         return self._conversation(digest_of(conversation_id))
 
     def _conversation(self, digest: str) -> ConversationState | None:
@@ -255,7 +254,7 @@ class ProjectState(EntityState[ProjectHead]):
         return state
 
     def begin(self, conversation: ProjectConversation, user_id: str) -> ConversationState:
-        """A conversation that was not kept."""
+        """Create a conversation."""
         digest = digest_of(conversation.id)
         head = ConversationHead(conversation, self.slots.take(CONVERSATION), user_id)
         state = self._conversations[digest] = ConversationState(self._store.conversation(digest), head)
@@ -264,7 +263,7 @@ class ProjectState(EntityState[ProjectHead]):
         return state
 
     def spoken(self, state: ConversationState) -> None:
-        """A conversation went on: it is kept, and is not silent."""
+        """Record activity in a conversation: it is stored as active."""
         digest = digest_of(state.head.conversation.id)
         self.parts.put(f"c:{digest}", encode(Spoken(self.head.turn_count, state.head.slot)))
         if self.head.release_from:
@@ -274,14 +273,14 @@ class ProjectState(EntityState[ProjectHead]):
                 self._keep_silent(kept)
 
     def fell_silent(self, state: ConversationState) -> None:
-        """A conversation is not active: its messages are released when the project went on for long."""
+        """Record that a conversation became inactive: its messages are released after further turns of the project."""
         digest = digest_of(state.head.conversation.id)
         silent = self._silent()
         if state.head.conversation.recent and digest not in {name for name, _ in silent}:
             self._keep_silent([*silent, (digest, self.head.turn_count)])
 
     def released(self) -> ConversationState | None:
-        """A conversation whose messages are released now, one at a time."""
+        """The next conversation whose messages are released now; one a call."""
         if not self.head.release_from or self.head.turn_count < self.head.release_from:
             return None
         (digest, _), *rest = self._silent()
@@ -289,7 +288,7 @@ class ProjectState(EntityState[ProjectHead]):
         return self._conversation(digest)
 
     def longest_silent(self, *, but: str) -> ConversationState | None:
-        """The conversation that was not spoken in for longest, other than the one named."""
+        """The least recently active conversation other than `but`."""
         others = [name for name in self.parts.names("c:") if name != f"c:{digest_of(but)}"]
         spoken = [(each, name) for name in others if (each := LAYOUT.part(self.parts, name, Spoken)) is not None]
         if not spoken:
@@ -298,7 +297,7 @@ class ProjectState(EntityState[ProjectHead]):
         return self._conversation(name[2:])
 
     def drop(self, state: ConversationState) -> None:
-        """A conversation goes, with its messages and chunks; their places are free."""
+        """Remove a conversation with its messages and chunks, and free their slots."""
         head, digest = state.head, digest_of(state.head.conversation.id)
         for _, slot in head.chunks:
             self.slots.give(CHUNK, slot)
@@ -320,15 +319,15 @@ class ProjectState(EntityState[ProjectHead]):
     # --- episodes
 
     def episodes(self) -> list[ProjectEpisode]:
-        """Episodes, the oldest first."""
+        """Episodes, oldest first."""
         return [kept.episode for name in sorted(self.parts.names("e:")) if (kept := self.episode(name[2:]))]
 
     def episode(self, episode_id: str) -> KeptEpisode | None:
-        """An episode in its place, None if it is not there."""
+        """An episode with its slot; None if it does not exist."""
         return LAYOUT.part(self.parts, f"e:{episode_id}", KeptEpisode)
 
     def put_episode(self, episode: ProjectEpisode) -> KeptEpisode:
-        """Keep an episode, new or as it is now."""
+        """Store an episode, new or changed."""
         known = self.episode(episode.id)
         self.head.episodes += known is None
         kept = KeptEpisode(episode, self.slots.take(EPISODE) if known is None else known.slot)
@@ -336,7 +335,7 @@ class ProjectState(EntityState[ProjectHead]):
         return kept
 
     def drop_episode(self, episode_id: str) -> KeptEpisode | None:
-        """Let go of an episode; gives what was there."""
+        """Remove an episode and return it."""
         known = self.episode(episode_id)
         if known is not None:
             self.head.episodes -= 1

@@ -1,13 +1,13 @@
-"""A project's memory as a reader has it: made of the events that told of its items, and asked in every way there is.
+"""View of a project's memory for readers: built from item events, with all queries.
 
-Pure: a reader of the store keeps one and brings it up to date, and so does a session in this process.
+Pure: readers of the store and in-process sessions each keep a view and update it.
 
 | event | rule |
 |---|---|
-| older than what its kind and slot hold | changes nothing |
-| again, or of the same revision | replaces: of one revision the last that comes counts |
-| an item that stands in another slot by now, told by a later revision | that one stays |
-| of another life of the project (`born`) | everything before it goes |
+| older than the item in its kind and slot | no effect |
+| repeated, or of the same revision | replaces the item: of one revision the last event counts |
+| of an item that is in another slot with a later revision | the later one stays |
+| with another `born` of the project | replaces everything before it |
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from models.retrieval.relevance import Found, RetrievalQuery, RetrievedItem
 
 _Place = tuple[events.ItemKind, int]
 _PLURAL = {"memory": "memories", "pending": "pending"}
-"""Attributes that are not named by their kind and an s."""
+"""Attributes whose name is not the kind with an s."""
 
 
 class ProjectView:
     """View of one project.
 
     Attributes:
-        stats: The last that was told of the project.
-        revision: The highest that was applied. Others of that revision may still be on their way.
-        memories: By id, archived ones among them, like the following.
-        graph: Relationships of memories, and which of them are part of which episode.
+        stats: The project's last stats.
+        revision: Highest applied revision. Further events of that revision may still arrive.
+        memories: Memories by id, including archived ones; so are the following.
+        graph: Relationships of memories, and memories of episodes.
     """
 
     def __init__(self, app_id: str, project_id: str, policy: ProjectPolicy) -> None:
@@ -60,19 +60,19 @@ class ProjectView:
 
     @property
     def size(self) -> int:
-        """Items that are held."""
+        """Number of items."""
         return len(self._place_of)
 
     def slot_of(self, kind: events.ItemKind, item_id: str) -> int:
         """Slot of an item among those of its kind.
 
         Raises:
-            KeyError: It is not there.
+            KeyError: The item does not exist.
         """
         return self._place_of[kind, item_id][1]
 
     def apply(self, event: events.ProjectItemChanged | events.ProjectChanged) -> None:
-        """Take an event in, by the rules above."""
+        """Apply an event by the rules above."""
         if isinstance(event, events.ProjectChanged):
             if self.stats is not None and self.stats.born != event.born:
                 self._clear()
@@ -85,12 +85,12 @@ class ProjectView:
     def retrieve(
         self, query: RetrievalQuery, at: datetime, scores: Mapping[Found, float] | None = None
     ) -> list[RetrievedItem]:
-        """The most relevant, at most `top_k`, of at least the threshold.
+        """The most relevant items, at most `top_k`, with at least the threshold.
 
         Args:
-            query: What is asked; of other scores the policy's threshold does not count, as it is of another scale.
-            at: Now: what recency counts from, and what must hold unless the query says when.
-            scores: By another strategy than the source's, of kinds and ids; what is not here any longer is left out.
+            query: The query; with `scores`, the policy's threshold does not apply, as their scale differs.
+            at: Now: the reference of recency, and of validity unless the query sets a time.
+            scores: Scores of another strategy than the source's, by kind and id; removed items are ignored.
         """
         policy, seen, least = self.policy.retrieval, self._seen(query.known_at), query.threshold
         among, top_k = ScoredCandidates(seen, seen.score(query, at), seen.allowed(query, at)), query.top_k
@@ -103,7 +103,7 @@ class ProjectView:
         return answer(query, among, hits, self._graph(query, seen, hits), policy)
 
     def valid_at(self, at: datetime, known: datetime | None = None) -> list[events.ProjectMemory]:
-        """Memories that held at a time, by id; by what was known at another, if given."""
+        """Memories that were valid at a time, by id; optionally as known at another time."""
         return self._seen(known).held(at)
 
     def arc(self, conversation_id: str | None = None) -> NarrativeArc:
@@ -113,7 +113,7 @@ class ProjectView:
         return narrative_arc(list(self.episodes.values()), conversation_id, self.policy.narrative, turns=turns)
 
     def item_in(self, kind: events.ItemKind, slot: int) -> str | None:
-        """Id of what stands in a slot of its kind; None if nothing does."""
+        """Id of the item in a slot of its kind; None if the slot is empty."""
         _, item_id = self._latest.get((kind, slot), (0, ""))
         return item_id if self._place_of.get((kind, item_id)) == (kind, slot) else None
 
@@ -157,11 +157,11 @@ class ProjectView:
     # --- what is found
 
     def _seen(self, known: datetime | None) -> Candidates:
-        """What may be found, as it was known at a time, if one is asked for."""
+        """Candidates of a search, as known at a time if one is given."""
         return self._candidates if known is None else self._candidates.known_by(known)
 
     def _graph(self, query: RetrievalQuery, seen: Candidates, hits: Sequence[tuple[Found, float]]) -> Graph:
-        """Relationships; where a time is asked for, those around the hits as they were known then."""
+        """Relationships; if a time is given, those around the hits as known then."""
         if query.known_at is None:
             return self.graph
         near = {item_id for (_, item_id), _ in hits}

@@ -1,14 +1,14 @@
-"""Work on a project while one event is folded: learning, episodes (`project.narrative`), the erasing of sessions.
+"""Work on a project during the fold of one event: learning, episodes (`project.narrative`), erasure of sessions.
 
-Learning from what is said: memories at once, or facts that wait to be surer (project memory, Fact Lifecycle).
+Statements become memories at once, or pending facts (project memory, Fact Lifecycle).
 
-| confidence | then |
+| confidence | effect |
 |---|---|
-| from `promote_from` | a memory; one that is known is strengthened |
-| from `pending_from` | pending; said again it grows surer, `1 − (1 − a)(1 − b)`, and is promoted once sure enough |
-| less | nothing |
+| from `promote_from` | a memory; an existing one is strengthened |
+| from `pending_from` | a pending fact; each repetition raises its confidence, `1 − (1 − a)(1 − b)`, up to promotion |
+| less | none |
 
-What is a memory already is never pending besides.
+A statement that is a memory already never becomes a pending fact.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -46,16 +46,16 @@ from models.project.talk import ProjectTalk
 from models.state.entity import same_fields
 
 _SURE = 1.0
-"""Of what somebody promoted."""
+"""Confidence of a fact promoted by hand."""
 
 
 class EpisodeFold(ProjectTalk):
-    """Key moments of a project's conversations, while one event is folded; the conversations name their episodes."""
+    """Key moments of a project's conversations during the fold of one event; conversations list their episodes."""
 
     def read_episodes(
         self, turn: ProjectTurnAdded, message: RecentMessage, conversation: ConversationState, said: Iterable[str]
     ) -> list[str]:
-        """Look for episodes in a message; gives the ids of those that came or grew."""
+        """Detect episodes in a message; returns the ids of new and extended ones."""
         kept = [each.memory for memory_id in said if (each := self._state.memories.get(memory_id)) is not None]
         fields = msgspec.structs.asdict(message)
         spoken = ConversationTurn(conversation_id=turn.session_id, **fields)
@@ -70,7 +70,7 @@ class EpisodeFold(ProjectTalk):
         return [episode.id for episode in grown]
 
     def episode_summarised(self, answer: ProjectSummarised) -> None:
-        """A slower summariser's words for an episode that is what was asked for."""
+        """Store the summary of a slower summariser, if the episode is unchanged since the request."""
         kept = self._state.episode(answer.item_id)
         if kept is not None and is_as_asked(kept.episode, answer):
             summary = clipped(answer.summary, self._policy.narrative.summary_chars)
@@ -87,13 +87,13 @@ class EpisodeFold(ProjectTalk):
         return [changed.id for changed in taken.changed if changed.conversation_id == episode.conversation_id]
 
     def put_episode(self, episode: ProjectEpisode, cause: ItemCause) -> None:
-        """Keep an episode; `cause` is that of a change, one that was not kept is created unless imported."""
+        """Store an episode; `cause` applies to a change, a new one has `created` unless it is imported."""
         is_new = self._state.episode(episode.id) is None
         kept = self._state.put_episode(episode)
         self.item(episode, kept.slot, "created" if is_new and cause != "imported" else cause)
 
     def drop_episode(self, episode_id: str, cause: ItemCause) -> None:
-        """An episode goes, if it is there."""
+        """Remove an episode, if it exists."""
         gone = self._state.drop_episode(episode_id)
         if gone is not None:
             session_id = gone.episode.conversation_id
@@ -101,14 +101,14 @@ class EpisodeFold(ProjectTalk):
             self.unname(session_id, frozenset([episode_id]))
 
     def episodes_accessed(self, counts: Mapping[str, int], at: datetime) -> None:
-        """Readers retrieved some of these."""
+        """Record retrievals of episodes."""
         for episode_id, count in counts.items():
             kept = self._state.episode(episode_id)
             if kept is not None:
                 self.put_episode(read_again(kept.episode, count, at), "accessed")
 
     def unlink_dropped(self) -> None:
-        """Memories that went are named by no episode and no conversation any longer."""
+        """Remove links to removed memories from episodes and conversations."""
         dropped = self._state.memories.dropped
         gone = frozenset(dropped)
         if not gone:
@@ -123,7 +123,7 @@ class EpisodeFold(ProjectTalk):
         dropped.clear()
 
     def merge_episodes(self) -> tuple[list[list[str]], int]:
-        """Merge those that overlap; gives, of each merge, which stayed and which went, and the tokens saved."""
+        """Merge overlapping episodes; returns for each merge the kept and the absorbed ids, and the tokens saved."""
         merged, saved = [], 0
         known = {episode.id: episode for episode in self._state.episodes()}
         for episode, absorbed in merge_overlapping(list(known.values()), self._policy.narrative):
@@ -138,11 +138,11 @@ class EpisodeFold(ProjectTalk):
 
 
 class Work(EpisodeFold):
-    """A project, while one event is folded: its conversations, its memories and pending facts, its episodes."""
+    """A project during the fold of one event: conversations, memories, pending facts and episodes."""
 
     @cached_property
     def long_term(self) -> LongTerm:
-        """The memories, whose changes it tells of."""
+        """The memories; their changes are emitted."""
         state = self._state
         return LongTerm(state.memories, self._tell, state.key, self._policy.long_term, self.now)
 
@@ -153,7 +153,7 @@ class Work(EpisodeFold):
             self.item(kept.memory, kept.slot, cause)
 
     def learn(self, turn: ProjectTurnAdded, content: str, context: str) -> list[str]:
-        """Learn from a message; gives the ids of memories that it made or strengthened."""
+        """Learn from a message; returns the ids of new and strengthened memories."""
         revisions = self._revisions(turn, content)
         found = extract(content, turn.role, context=context)
         if self._policy.long_term.ask and turn.role is Role.USER and (sentences := unread(content, context=context)):
@@ -170,7 +170,7 @@ class Work(EpisodeFold):
         )
 
     def learn_second(self, answer: StatementsRead) -> list[str]:
-        """Learn what a second reader found in a user's message; gives the ids as `learn` does."""
+        """Learn statements that a second reader found in a user's message; returns ids as `learn` does."""
         found = [stated(each.content, each.memory_type, each.confidence) for each in answer.statements]
         return self._learn_all(found, _source(answer, Role.USER))
 
@@ -182,7 +182,7 @@ class Work(EpisodeFold):
         return list(said)
 
     def _revisions(self, turn: ProjectTurnAdded, content: str) -> list[ExtractedStatement]:
-        """What a bare "change of plan, February 14 instead" says: the last statement of such a value, with this one."""
+        """Statements from a bare revision ("change of plan, February 14 instead"): the last such one, changed."""
         talk = self._state.conversation(turn.session_id)
         said = [each for each in sentences_of(content) if is_revision(each)] if turn.role is Role.USER else []
         if not said or talk is None:
@@ -199,7 +199,7 @@ class Work(EpisodeFold):
         return found
 
     def _learn(self, found: ExtractedStatement, source: MemorySource) -> str:
-        """The memory that it made or strengthened, if any."""
+        """Id of the new or strengthened memory; empty without one."""
         policy = self._policy.long_term
         content = _cut(found.content, policy.content_chars)
         found = msgspec.structs.replace(found, content=content, tags=found.tags[: policy.tags])
@@ -215,7 +215,7 @@ class Work(EpisodeFold):
         return ""
 
     def memories_accessed(self, counts: Mapping[str, int], at: datetime) -> bool:
-        """Readers retrieved memories; False if more is left than one write takes: the head says how far it is."""
+        """Record retrievals of memories; False if one write is not enough: the head then has the progress."""
         head = self._head
         for memory_id in sorted(memory_id for memory_id in counts if memory_id > head.accessed):
             if self._state.is_full:
@@ -239,7 +239,7 @@ class Work(EpisodeFold):
                     self.drop_pending(self._state.pending.weakest(), "displaced")
             return ""
         if known.fact.source == source:
-            return ""  # an answer that comes again is not said again
+            return ""  # a repeated answer is no repetition by the user
         sure = 1.0 - (1.0 - known.fact.confidence) * (1.0 - found.confidence)
         if sure < self._policy.long_term.promote_from:
             self._keep_pending(msgspec.structs.replace(known.fact, confidence=sure), "said_again")
@@ -249,7 +249,7 @@ class Work(EpisodeFold):
         return self.long_term.add(_new(found, source, found.confidence))[0]
 
     def _pending_id(self, found: ExtractedStatement, source: MemorySource) -> str:
-        """Id of what is pending: of the same content, type and holder it ends the same."""
+        """Id of a pending fact; equal content, type and holder give an equal suffix."""
         whose = holder_of(found.type, source.user_id)
         parts = [found.type.value, canonical(found.content), *([whose] if whose else [])]
         return sortable_id(source.said_at, self._state.key, PENDING, *parts)
@@ -264,21 +264,21 @@ class Work(EpisodeFold):
         self.item(fact, kept.slot, cause)
 
     def put_back_pending(self, fact: PendingFact) -> bool:
-        """Take a pending fact of an import; False where there is no room for another one."""
+        """Import a pending fact; False if the maximum number is reached."""
         if self._state.pending.get(fact.id) is None and self._head.pending >= self._policy.long_term.pending:
             return False
         self._keep_pending(fact, "imported")
         return True
 
     def promote(self, fact: PendingFact) -> tuple[str, CommandOutcome]:
-        """Promote a pending fact by hand; gives the memory's id and the outcome."""
+        """Promote a pending fact by hand; returns the memory's id and the outcome."""
         memory_id, outcome = self.long_term.add(_new(fact, fact.source, _SURE))
         if memory_id:
             self.drop_pending(fact.id, "promoted")
         return memory_id, outcome
 
     def drop_pending(self, pending_id: str, cause: ItemCause) -> None:
-        """A pending fact goes."""
+        """Remove a pending fact."""
         gone = self._state.pending.drop(pending_id)
         if gone is not None:
             self._head.pending -= 1
@@ -287,17 +287,17 @@ class Work(EpisodeFold):
     # --- erasing
 
     def erase_step(self, session_ids: frozenset[str]) -> bool:
-        """Let go of what these sessions said, as much as one write takes; False if more is left.
+        """Erase the data of these sessions, as much as one write takes; False if a further step is needed.
 
-        A step finds what is left by looking for it, so that it needs to know of no other.
+        Each step searches for the remaining data, so steps need no shared progress.
 
-        | what | becomes |
+        | data | effect |
         |---|---|
-        | their messages, chunks and conversations | gone |
-        | episodes, pending facts | gone |
-        | a memory that nobody else said | gone, with relationships to it; what it had closed holds again |
-        | a memory that others said too | stays, and no longer names them |
-        | outcomes of commands by hand | stay, and no longer name what is not there |
+        | their messages, chunks and conversations | removed |
+        | their episodes and pending facts | removed |
+        | a memory without other sources | removed with its relationships; what it superseded is valid again |
+        | a memory with other sources | stays without these sources |
+        | outcomes of commands by hand | stay without ids of missing items |
         """
         for drop in self._concerned(session_ids):
             if self._state.is_full:
@@ -310,7 +310,7 @@ class Work(EpisodeFold):
         return True
 
     def _concerned(self, session_ids: frozenset[str]) -> Iterator[Callable[[], None]]:
-        """How each conversation, episode and pending fact of these sessions goes."""
+        """Removals of the conversations, episodes and pending facts of these sessions."""
         state = self._state
         for session_id in sorted(session_ids):
             if (conversation := state.conversation(session_id)) is not None:

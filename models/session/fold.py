@@ -1,32 +1,32 @@
 """Risk memory of one session, turn by turn: start reading here.
 
-`fold` takes the session and one input, and gives the session after it and what is to be emitted. It is the same in the
-stream, in replay and in a back-test. What happens to a turn, in order: `_SessionStep.turn`.
+`fold` applies one input to a session and returns the new session and the outputs. Stream, replay and back-test use the
+same function. `_SessionStep.turn` has the steps of a turn in order.
 
-Rules for what is not in order:
+Rules for exceptional input:
 
-- **Replayed** (offset at or below the state's): nothing changes, nothing is emitted.
-- **Without a number**: it gets the next one, and is told with it (`TurnNumbered`).
-- **Repeat** (without a number, and its `message_id` is among the last 256): counted as duplicate, also when the session
-  is closed nothing else.
-- **Duplicate** (a turn number already folded, among the last 64): counted as duplicate, otherwise without effect.
-- **Gap**: delays nothing. Whoever could lose a turn could hold back an alert.
-- **Out of order** (a new number among the last 64): counted like any turn; it takes its place in the risk window, and
-  in the buffer if it is one of the last ten. Counts, sums, peak, mean, risk window, slope and suspicion are those of
-  the sorted input. It joins the segment that is open. Modes, alerts, topic changes and the vectors' marks follow the
-  order of arrival.
+- **Replayed** (offset at or below the state's): no change, no output.
+- **Without a number**: it gets the next number and is emitted with it (`TurnNumbered`).
+- **Repeat** (without a number, and its `message_id` is among the last 256): only counted as duplicate, also in a closed
+  session.
+- **Duplicate** (a turn number already folded, among the last 64): only counted as duplicate.
+- **Gap**: delays nothing; else a lost turn could delay an alert.
+- **Out of order** (a new number among the last 64): counted like any turn; it is inserted into the risk window, and
+  into the buffer if it is one of the last ten. Counts, sums, peak, mean, risk window, slope and suspicion equal those
+  of the sorted input. It joins the open segment. Modes, alerts, topic changes and the vectors' marks follow the order
+  of arrival.
 - **Late** (lower than that, or at most the last number before a session closed): counted as late, in the profile and
   the windows, and not folded.
-- **After the end**: a closed session is remembered for `closed_retention`. A higher number reopens it: a fresh profile
-  that continues the numbering; windows that are still open go on.
-- **Erased**: nothing is left, also of a closed session; a later turn begins a new one. An alert that is open ends, and
-  says no more than that; nothing else is emitted.
-- **A correction** of a turn replaces its text at hand, of a closed session too, and is told to the turn's user; what
-  was made of the old text stays, and no clock moves.
-- **A label** of an alert changes nothing: it can come days later, and puts off no end.
-- **Triage** of an alert puts off no end either. A snooze is over when the watermark reaches its end.
-- **A judge's answer** for another alert than the present one changes nothing but the deadline, as every event does.
-- **Time-outs** are told apart by their deadline, not by offset: an earlier one than the state's changes nothing.
+- **After the end**: the state keeps a closed session for `closed_retention`. A higher number reopens it: with a new
+  profile that continues the numbering; open windows continue.
+- **Erased**: nothing is left, also of a closed session; a later turn begins a new one. An open alert ends with a
+  minimal event; there is no other output.
+- **A correction** of a turn replaces its text in the state, also of a closed session, and is forwarded to the turn's
+  user; results of the old text stay, and the clock does not advance.
+- **A label** of an alert changes nothing: it can come days later, and does not extend the session.
+- **Triage** of an alert does not extend the session either. A snooze ends when the watermark reaches its end.
+- **A judge's answer** for an earlier alert changes only the deadline, as every event does.
+- **Time-outs** are identified by their deadline, not by offset: an earlier one than the state's changes nothing.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ from models.wire.arrival import SessionInput, SessionTimedOut
 __all__ = ["SessionState", "fold", "read_due"]
 
 _SPEAKERS: Final = (Role.USER, Role.ASSISTANT)
-"""Whose turns are user memory (`history`), and project memory."""
+"""Roles whose turns are forwarded to user memory (`history`) and project memory."""
 
 
 def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tuple[SessionState, list[OutputEvent]]:
     """Fold one input into a session.
 
     Args:
-        state: The session, or None when nothing is stored of it; consumed.
+        state: The session, None if it has no state; consumed.
         item: The input.
         policy: The rules.
 
@@ -112,7 +112,7 @@ def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tupl
 def _number(
     state: SessionState, item: SessionInput, event: UnnumberedTurn, policy: Policy
 ) -> tuple[SessionState, list[OutputEvent]]:
-    """Fold a turn as the next of its session; one that came before is no turn."""
+    """Fold a turn as the next of its session; a repeat is not counted."""
     head = state.head
     if event.message_id is not None and is_known(state.parts, event.message_id):
         head.offset = item.position.offset
@@ -125,7 +125,7 @@ def _number(
 
 
 def _erase(state: SessionState, item: SessionInput, event: SessionErased, policy: Policy) -> list[OutputEvent]:
-    """Forget everything; who was told of an alert is told that it is no more."""
+    """Erase the session; if it has an open alert, emit its end."""
     head, told = state.head, list[OutputEvent]()
     if isinstance(head, Open) and head.alert is not None:
         emission = SessionEmission(RiskStep(state, head, item, _utc(event.timestamp), policy))
@@ -136,9 +136,9 @@ def _erase(state: SessionState, item: SessionInput, event: SessionErased, policy
 
 
 def _correct(state: SessionState, item: SessionInput, event: TurnCorrected, policy: Policy) -> list[OutputEvent]:
-    """Put the text of a turn right where it is at hand; its user's memory looks for it likewise.
+    """Replace the text of a turn in the state, and forward the correction to its user's memory.
 
-    A session that is over keeps no offset: a correction that comes again is handed on again, under the same id.
+    A closed session stores no offset: a repeated correction is forwarded again, with the same id.
     """
     if state.head.deadline is not None:
         state.head.offset = item.position.offset
@@ -156,7 +156,7 @@ def _correct(state: SessionState, item: SessionInput, event: TurnCorrected, poli
 
 
 def _open_head(state: SessionState, item: SessionInput) -> Open | None:
-    """The head to fold into; None for what comes too late for a closed session."""
+    """The head to fold into; None for input that is too late for a closed session."""
     head, event = state.head, item.event
     if isinstance(head, Open):
         return head
@@ -180,7 +180,7 @@ def _open_head(state: SessionState, item: SessionInput) -> Open | None:
 
 
 def _of_earlier_life(head: Open, event: Struct) -> bool:
-    """Whether it answers, or brings back, what was said before the session opened: that may be erased."""
+    """Whether an event answers or restores data from before the session opened, which may be erased."""
     if isinstance(event, TopicsRecalled):
         return event.source.offset < head.since
     return is_late(event, head.since)
@@ -210,7 +210,7 @@ def _end_snooze(state: SessionState, deadline: datetime, item: SessionInput, pol
 
 
 class _SessionStep:
-    """One input on its way through an open session."""
+    """Application of one input to an open session."""
 
     def __init__(
         self, state: SessionState, head: Open, item: SessionInput, policy: Policy, timestamp: datetime
@@ -229,7 +229,7 @@ class _SessionStep:
         self,
         event: Turn | SessionEnded | AlertAcknowledged | AlertTriaged | TurnsJudged | SegmentSummarised | TopicControl,
     ) -> list[OutputEvent]:
-        """Fold the event and give what is to be emitted."""
+        """Fold the event and return the outputs."""
         if isinstance(event, SessionEnded):
             return self.close(event.reason[:NAME_CHARS], "ended")
         arrival = TurnOrder.NEW
@@ -255,7 +255,7 @@ class _SessionStep:
         return self.emission.outputs
 
     def turn(self, turn: Turn) -> None:
-        """Count a turn: risk, behaviour, mode, alert, memory, topics, the user's memory, windows; then tell of risk."""
+        """Count a turn: risk, behaviour, mode, alert, memory, topics, user memory, windows; then emit the risk."""
         head, policy = self.head, self.policy
         head.other_user |= turn.user_id != head.user_id
         self.emission.windows(self.windows.close(self.watermark))
@@ -282,13 +282,13 @@ class _SessionStep:
         self.state.last_point = (self.timestamp, effects.risk)
 
     def count_late(self) -> None:
-        """A turn that is not folded."""
+        """Count a late turn, which is not folded."""
         self.head.late_turns += 1
         self.emission.windows(self.windows.close(self.watermark))
         self.windows.observe_late(self.watermark)
 
     def put_off_deadline(self) -> None:
-        """Every event but a duplicate, and triage, shows that the session lives."""
+        """Extend the session's deadline: every event does, except duplicates and triage."""
         deadline = max(self.timestamp, self.watermark) + self.policy.session.timeout
         self.head.deadline = deadline if self.head.deadline is None else max(self.head.deadline, deadline)
 

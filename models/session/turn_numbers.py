@@ -1,8 +1,8 @@
-"""Of several turns with one number the first in the log stands: which of a batch do, and which say something else.
+"""Conflicts of turn numbers: of several turns with one number, the first in the log counts.
 
-A bot that restarts counts from 0 again. What was counted first stays; a later turn with the same text is a repeat, and
-one with other text is a conflict, which is told with both places. First is the lowest partition, then the lowest
-offset, as in the archive's view `turns`: whoever reads the log again, or in another order, ends on the same turns.
+A bot that restarts counts from 0 again. The first turn is kept; a later turn with the same text is a repeat, one with
+another text is a conflict, reported with both positions. First means the lowest partition, then the lowest offset, as
+in the archive's view `turns`: so a reader gets the same turns when it reads the log again, or in another order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from models.events import DeadLetter, Position, SessionName, Turn, TurnCorrected
 from models.events.ids import event_id
 
 INDEX_STAGE = "index"
-"""Stage of a dead letter whose record is good, and folded: what cannot be kept is its number."""
+"""Stage of a dead letter whose record is valid and was folded; only its number is taken."""
 TURN_CONFLICT = "turn_conflict"
 UNKNOWN_TURN = "unknown_turn"
 
@@ -24,7 +24,7 @@ SessionTurn = tuple[SessionName, int]
 
 
 class PlacedTurn(NamedTuple):
-    """A turn, where its record stands, and when the broker appended it."""
+    """A turn, the position of its record, and the time at which the broker appended it."""
 
     turn: Turn
     place: Position
@@ -37,7 +37,7 @@ class PlacedTurn(NamedTuple):
 
 
 class PlacedCorrection(NamedTuple):
-    """A correction of a turn, likewise."""
+    """A correction of a turn, with the position and time of its record."""
 
     event: TurnCorrected
     place: Position
@@ -50,12 +50,12 @@ class PlacedCorrection(NamedTuple):
 
 
 class StandingTurn(NamedTuple):
-    """What a store has under a number.
+    """The turn that a store has under a number.
 
     Attributes:
-        text: As it is kept; None of one that was put right: what it said first is not known.
-        partition: Where its record stands, with `offset`; None where an early release kept no place: it was first.
-        offset: Likewise.
+        text: Stored text; None for a corrected turn, whose original text is unknown.
+        partition: Partition of its record; None if an early release stored no position: then it counts as first.
+        offset: Offset of its record.
     """
 
     text: str | None
@@ -63,12 +63,12 @@ class StandingTurn(NamedTuple):
     offset: int
 
     def is_before(self, place: Position) -> bool:
-        """Whether it stands before a record."""
+        """Whether it is before a record, by partition and offset."""
         return self.partition is None or (self.partition, self.offset) < (place.partition, place.offset)
 
 
 class FirstTurns(NamedTuple):
-    """What is to be kept of a batch, and letters of what says something else than what stands."""
+    """Turns of a batch to store, and dead letters of conflicting ones."""
 
     kept: list[PlacedTurn]
     conflicts: list[DeadLetter]
@@ -77,14 +77,14 @@ class FirstTurns(NamedTuple):
 def first_turns(
     said: Iterable[PlacedTurn], standing: Mapping[SessionTurn, StandingTurn], shown: Callable[[str], str] = str
 ) -> FirstTurns:
-    """Sort out which turns of a batch stand.
+    """Select the turns of a batch to store.
 
-    A record that is read again is kept again: who reads the log anew may keep more of it than before.
+    A record that is read again is stored again: a new reading of the log may store more fields than the earlier one.
 
     Args:
         said: Turns in any order.
-        standing: What is there already.
-        shown: How a text is kept by now; what is there may be older than that rule.
+        standing: Turns that are already stored.
+        shown: How texts are stored now (masked); stored ones may be older than this rule.
     """
     stands, kept, conflicts = dict(standing), dict[SessionTurn, PlacedTurn](), list[DeadLetter]()
     for each in said:
@@ -100,7 +100,7 @@ def first_turns(
 
 
 def unknown_turn(correction: PlacedCorrection) -> DeadLetter:
-    """The letter of a correction whose turn there is not."""
+    """The dead letter of a correction of an unknown turn."""
     detail = f"turn {correction.event.turn} of the session is not known: it was erased, or never came"
     return _refused(UNKNOWN_TURN, *correction, detail)
 
@@ -116,7 +116,7 @@ def _letter(said: PlacedTurn, stands: StandingTurn) -> DeadLetter:
 def _refused(
     reason: str, event: Turn | TurnCorrected, place: Position, appended_at: datetime, detail: str
 ) -> DeadLetter:
-    """Without the bytes, which topic and archive have; its key names the session and its app: erasures go by it."""
+    """A dead letter without bytes, which topic and archive have; erasures find it by the session and app in its key."""
     return DeadLetter(
         id=event_id(reason, place.topic, place),
         topic=place.topic,

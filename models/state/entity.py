@@ -1,8 +1,8 @@
-"""State of one entity, whichever kind: a head with its version, the other parts, and what every output begins with.
+"""State of one entity of any kind: a head with a version, further parts, and the common fields of its outputs.
 
-A user, a space of memories and a project are `EntityState`s; a session, which is folded by another clock and kept
-decoded between writes, shares `StateLayout` alone. All parts of one batch are written together, so they always fit each
-other. An entity that was erased, or never was, has none.
+A user, a space of memories and a project are `EntityState`s. A session shares only `StateLayout`: its fold has another
+clock and keeps the state decoded between writes. All parts of a batch are written together, so they are always
+consistent. An unknown or erased entity has no parts.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Sized
@@ -22,42 +22,42 @@ from models.state.parts import Parts
 from models.text.words import utf8_bytes
 
 HEAD: Final = "head"
-"""Part that every entity has: counters, and what was seen. Stores list entities by it."""
+"""Part that every entity has: counters and seen offsets. Stores list entities by it."""
 Read = Callable[[str], Mapping[str, bytes] | None]
-"""Gives the stored parts of an entity, None where there are none."""
+"""Returns the stored parts of an entity, None if it has none."""
 _RECORD_BYTES: Final = 80
-"""A changelog record beside its key and value: source offset, part name, lengths, tombstone's header."""
+"""Overhead of a changelog record besides key and value: source offset, part name, lengths, tombstone's header."""
 _DIGEST_BYTES: Final = 12
 _IDS_BYTES: Final = 3 * 1024
-"""Ids and counters of a head that is new."""
+"""Size of ids and counters of a new head."""
 EVENT_HEAD_BYTES: Final = 2 * 1024
-"""What one event adds to a head at the most: an outcome of a command, or what was seen of a partition."""
+"""Maximum growth of a head by one event: the outcome of a command, or the seen offset of a partition."""
 encode = msgspec.msgpack.Encoder().encode
 _Part = TypeVar("_Part")
 CountParts = Callable[[str], int]
-"""Gives how many parts of an entity have names that begin so."""
+"""Returns the number of an entity's parts with a name prefix."""
 
 
 class DueEntity(NamedTuple):
-    """An entity in which something is due. They sort by time."""
+    """An entity with work that is due; sorts by time."""
 
     at: datetime
     app_id: str
     name: str
     """Id of the user or project; empty for an app's own space."""
     step: tuple[int, ...] = ()
-    """How far its work is: after a step of it it is another one that is due."""
+    """Progress of its work: after each step, the next one is due as another item."""
     awaits_answer: bool = False
-    """Whether it is an answer that is overdue, rather than time or energy that came."""
+    """Whether an answer is overdue, and not a time or amount of energy reached."""
 
 
 class Head(Protocol):
-    """What the head of a user, a space or a project begins with."""
+    """Common fields of the head of a user, a space or a project."""
 
     app_id: str
-    """Empty while nothing is known."""
+    """Empty for an unknown entity."""
     since: int
-    """Offset of the record with which it began, or began anew after its erasure; −1: not known."""
+    """Offset of the record that created it, or recreated it after its erasure; −1: unknown."""
 
 
 _Head = TypeVar("_Head", bound=Head)
@@ -66,17 +66,17 @@ _Emitted = TypeVar("_Emitted", bound=Struct)
 
 
 def record_bytes(key: str) -> int:
-    """What one changelog record of an entity takes beside its part's name and value."""
+    """Size of a changelog record of an entity, without its part's name and value."""
     return utf8_bytes(key) + _RECORD_BYTES
 
 
 class StateLayout(Struct, frozen=True):
-    """Name and version of a kind's state, for what is refused.
+    """Name and version of a kind's state, used in errors.
 
     Attributes:
-        name: What it is the state of.
+        name: Name of the kind.
         version: Raised when the layout changes; an older release then refuses the state instead of misreading it.
-        log: What it can be made again from.
+        log: Log from which the state can be rebuilt.
     """
 
     name: str
@@ -84,7 +84,7 @@ class StateLayout(Struct, frozen=True):
     log: str = "commands"
 
     def read(self, part: str, data: bytes, decode: Callable[[bytes], _Part]) -> _Part:
-        """A part of the state.
+        """Decode a part of the state.
 
         Raises:
             RecoveryFailed: It is damaged.
@@ -95,7 +95,7 @@ class StateLayout(Struct, frozen=True):
             raise self._refusal(f"part {part} is unreadable ({error})") from error
 
     def part(self, parts: Parts, name: str, kind: type[_Part]) -> _Part | None:
-        """A part of an entity as its type, None if it is not there.
+        """A part of an entity, decoded; None if it does not exist.
 
         Raises:
             RecoveryFailed: It is damaged.
@@ -104,7 +104,7 @@ class StateLayout(Struct, frozen=True):
         return None if data is None else self.read(name, data, decoder(kind))  # type: ignore[arg-type] # hashable
 
     def read_head(self, parts: Mapping[str, bytes], decode: Callable[[bytes], _Part]) -> _Part:
-        """The head among stored parts, whole or as much of it as `decode` wants; it begins with its version.
+        """Decode the head among stored parts, whole or in part; its first field is its version.
 
         Raises:
             RecoveryFailed: It is missing, damaged or of another state version.
@@ -123,18 +123,18 @@ class StateLayout(Struct, frozen=True):
 
 
 class EntityState(Generic[_Head]):
-    """Working copy of one entity, between a read of the store and the next write. Its kind's fold changes it.
+    """Working copy of one entity, between a read of the store and the next write. The kind's fold changes it.
 
     Args:
         key: The entity's key.
-        read: Reads an entity of the partition's state; nothing stored is ever changed.
+        read: Reads an entity of the partition's state; stored data is never changed in place.
         policy: The rules.
 
     Attributes:
         head: Counters.
-        parts: Everything else.
-        head_bytes: Size of the head as it was stored.
-        spent: Units of energy that work cost since it was read, by kind of work.
+        parts: All other parts.
+        head_bytes: Size of the stored head.
+        spent: Units of energy spent since the read, by kind of work.
 
     Raises:
         RecoveryFailed: The head is missing, damaged or of another state version.
@@ -165,44 +165,44 @@ class EntityState(Generic[_Head]):
 
     @staticmethod
     def figures(head: _Head, count: CountParts) -> tuple[int, ...]:  # noqa: ARG004 - of those that derive
-        """What an entity with such a head, and so many parts, counts for in each of `gauges`."""
+        """Values of an entity for `gauges`, from its head and its numbers of parts."""
         return ()
 
     @staticmethod
     def next_due(head: _Head, count: CountParts, policy: Policy) -> DueEntity | None:  # noqa: ARG004 - likewise
-        """When something is due in it though nothing arrives."""
+        """The next work that is due without an event; None for none."""
         return None
 
     @property
     def known(self) -> bool:
-        """Whether anything is kept of the entity."""
+        """Whether the entity has state."""
         return bool(self.head.app_id)
 
     @property
     def written_bytes(self) -> int:
-        """Of records of the changelog, for all that was written so far, without the head."""
+        """Size of the changelog records of all writes so far, without the head."""
         return self.parts.written_bytes + self.parts.written_parts * record_bytes(self.key)
 
     @property
     def touched_bytes(self) -> int:
-        """Of the head, which goes along with a write as soon as anything changes."""
+        """Size of the head's record, which is part of every write."""
         return self.head_bytes + _IDS_BYTES + record_bytes(self.key)
 
     def changed_parts(self) -> dict[str, bytes | None]:
-        """Parts that differ from what was read; None deletes. Nothing of an entity that never was."""
+        """Parts that differ from the stored ones; None deletes. Empty for an entity that stays unknown."""
         if self.known:
             self.parts.put(HEAD, encode(self.head))
         return self.parts.changes()
 
     def changed(self) -> dict[str, dict[str, bytes | None]]:
-        """Entity → part → bytes, None to delete; without entities that nothing became of."""
+        """Entity → part → bytes, None to delete; without unchanged and unknown entities."""
         parts = self.changed_parts()
         return {self.key: parts} if parts else {}
 
     def erase(self) -> None:
-        """Let go of everything, with all that was counted: what comes next begins a new entity."""
+        """Erase all parts and counters; the next event creates a new entity."""
         if self.known:
-            # Written and deleted: another worker may have stored a head of what came since this one loaded.
+            # Written and deleted: another worker may have stored a head after this one loaded the entity.
             self.parts.put(HEAD, b"")
         for name in self.parts.names(""):
             self.parts.drop(name)
@@ -210,13 +210,13 @@ class EntityState(Generic[_Head]):
 
 
 class Folding(NamedTuple):
-    """How a kind of entity is folded.
+    """How an entity kind is folded.
 
     Attributes:
-        state: Working copies of its entities.
-        fold: Changes one by a `models.wire.arrival.Command`, or by a step of it; gives what is to be emitted and
-            whether that was all. Of kinds that the same event changes only the first may take more steps than one.
-        remind: Command that goes on with what is due in one, of a time; None where nothing ever is.
+        state: Type of its entities' state.
+        fold: Applies a `models.wire.arrival.Command`, or one step of it; returns the outputs, and whether it is
+            finished. If an event changes several kinds, only the first may need several steps.
+        remind: Makes the command that continues due work at a time; None if the kind has no due work.
     """
 
     state: type[EntityState[Any]]
@@ -224,7 +224,7 @@ class Folding(NamedTuple):
     remind: Callable[[DueEntity, datetime], Struct] | None = None
 
     def take(self, state: EntityState[Any], command: Any, policy: Policy) -> tuple[Sequence[Any], bool]:
-        """Fold a command, or a step of it, but for an answer to what an entity asked that is no more."""
+        """Fold a command or a step of it; ignore answers to requests of an entity that was erased since."""
         known, offset = state.known, command.position.offset
         if is_late(command.event, state.head.since if known else offset):
             return [], True
@@ -235,9 +235,9 @@ class Folding(NamedTuple):
 
 
 def is_late(event: Struct, since: int) -> bool:
-    """Whether it answers what was asked before a record: the question may tell of what is erased by now.
+    """Whether an event answers a request from before a record; that request may quote data erased since.
 
-    What nobody asked for, and what a release before 0.3 answered, is not late.
+    An event without a request, or answered by a release before 0.3, is not late.
     """
     asked: int = getattr(event, "asked_offset", NOT_ASKED)
     return NOT_ASKED < asked < since
@@ -245,12 +245,12 @@ def is_late(event: Struct, since: int) -> bool:
 
 @cache
 def decoder(kind: type[_Part]) -> Callable[[bytes], _Part]:
-    """Reads a msgpack value of a type; made once."""
+    """Cached msgpack decoder of a type."""
     return msgspec.msgpack.Decoder(kind).decode
 
 
 def write_part(parts: Parts, name: str, value: Sized) -> None:
-    """Write a part of an entity; an empty list or mapping leaves none."""
+    """Write a part of an entity; an empty list or mapping deletes the part."""
     if value:
         parts.put(name, encode(value))
     else:
@@ -263,12 +263,12 @@ def digest_of(name: str) -> str:
 
 
 class Emission(Generic[_Output]):
-    """What one event makes an entity emit, in order, with deterministic ids.
+    """Outputs of an entity for one event, in order, with deterministic ids.
 
     Attributes:
-        outputs: What was emitted so far.
-        timestamp: The event's time.
-        first_ordinal: Number of the first output of a kind, of which its id is made.
+        outputs: Outputs so far.
+        timestamp: Time of the event.
+        first_ordinal: Ordinal of the first output of a kind; part of its id.
     """
 
     first_ordinal = 0
@@ -283,7 +283,7 @@ class Emission(Generic[_Output]):
         self._ordinals: dict[str, int] = {}
 
     def common(self, kind: str, session_id: str = "", user_id: str = "") -> OutputFields:
-        """What the next output of a kind begins with."""
+        """Common fields of the next output of a kind."""
         ordinal = self._ordinals[kind] = self._ordinals.get(kind, self.first_ordinal - 1) + 1
         return {
             "id": event_id(self.id_kind(kind), self._key, self._position, ordinal),
@@ -295,25 +295,25 @@ class Emission(Generic[_Output]):
         }
 
     def emit(self, kind: type[_Emitted], session_id: str = "", user_id: str = "", **fields: Any) -> _Emitted:
-        """Emit an output of a kind; a field that every output has may be given, too."""
+        """Emit an output of a kind; `fields` may override common fields."""
         common = self.common(str(kind.__struct_config__.tag), session_id, user_id)
         output = kind(**{**common, **fields})
         self.outputs.append(cast("_Output", output))
         return output
 
     def id_kind(self, kind: str) -> str:
-        """By what ids of a kind are told from those of other kinds."""
+        """Namespace of a kind's ids."""
         return kind
 
 
 def same_fields(source: Struct, kind: type[Struct], *but: str) -> dict[str, Any]:
-    """Fields of a struct that another kind has under the same name, as keyword arguments; sequences become lists."""
+    """Fields that a struct shares with another type, as keyword arguments; sequences become lists."""
     named = [(name, getattr(source, name)) for name in _shared(type(source), kind, but)]
     return {name: list(value) if isinstance(value, _SEQUENCES) else value for name, value in named}
 
 
 _SEQUENCES = (list, tuple)
-"""Not `list | tuple`, which is made anew with each field of each event."""
+"""Not `list | tuple`, which would be rebuilt for each field of each event."""
 
 
 @cache

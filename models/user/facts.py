@@ -1,27 +1,27 @@
-"""Structured facts of a user: one active value for each category and key, with what was true before.
+"""Structured facts of a user: one active value for each category and key, with its past values.
 
-| what is said | what happens |
+| input | effect |
 |---|---|
-| confidence or importance below the policy's | nothing: never stored |
-| the same category and key again in one message | the surest counts, of equals the later |
+| confidence or importance below the policy's minimum | none: never stored |
+| the same category and key several times in one message | the highest confidence counts, among equals the last |
 | a new key | stored |
-| the active value again | nothing, unless it is surer than stored: confirmed |
-| another value, at least as sure as the stored one | updated; the old value becomes history, with its times |
-| another value, less sure | nothing (user memory, conflict resolution) |
-| a correction ("my full name is …") | as if of confidence 1 |
-| a retraction | the value is active no longer; it stays as history |
-| a value after a retraction | stored, whatever the retracted one's confidence was |
-| anything said before the active value became valid | nothing: a late answer does not undo what was said since |
-| another value than one written by hand, said later | updated, however sure: a correction is of what was said before |
-| another value than a pinned one, or a retraction | the pinned one stays; what was said is in its history |
-| a turn is put right that says the active value | unless it still does: withdrawn; what it says now is of its time |
-| anything said before it was taken back | nothing, also where it was taken back before it was known |
-| a value that is denied ("in Leipzig now, not Hamburg") | ends wherever it stands; where another is said, as updated |
-| a retraction in a message that says the active value | nothing: it is not this value that is meant |
-| a session is erased | what it said goes with its past, past values go that became valid in its time, and retractions |
+| the active value again | none, unless its confidence is higher: confirmed |
+| another value of at least the stored confidence | updated; the old value moves to the history, with its times |
+| another value of lower confidence | none (user memory, conflict resolution) |
+| a correction ("my full name is …") | as with confidence 1 |
+| a retraction | the value is no longer active; the history keeps it |
+| a value after a retraction | stored, with any confidence |
+| a value from before the active one became valid | none: a late answer does not replace a newer statement |
+| a later value other than one written by hand | updated, with any confidence: an edit covers only earlier statements |
+| another value than a pinned one, or a retraction | the pinned value stays; the history gets the statement |
+| a correction of the turn that states the active value | withdrawn, unless the new text still states it |
+| a value from before its retraction | none, also if the retraction arrived before the value |
+| a denied value ("in Leipzig now, not Hamburg") | ends under every key; under a key with a new value: updated |
+| a retraction in a message that states the active value | none: the retraction means another value |
+| erasure of a session | removes its facts with their history, past values that began in its time, and retractions |
 
-So no two values of a key are ever valid at once, and what was said last counts, whichever extractor was faster. Of what
-was said at the same time the later to arrive counts.
+So at most one value of a key is valid at any time. The latest statement counts, whichever extractor was faster; among
+statements of the same time, the last to arrive counts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,19 +36,19 @@ from models.state.parts import Parts
 from models.user.fact import LAYOUT, Fact, FactChange, FactProvenance, PastValue, TakenBack
 
 PREFIX = "f:"
-"""Of the parts that hold facts: one each."""
+"""Prefix of parts with a fact; one fact a part."""
 RETRACTED = "r"
-"""The part that holds the latest retractions."""
+"""Name of the part with the latest retractions."""
 _IMPORTANCE = 0.8
-"""Of a fact that is written by hand, where nothing else is said."""
+"""Default importance of a fact written by hand."""
 RETRACTIONS = 16
-"""So many are remembered: as long as a slower extractor may be on its way, not for ever."""
+"""Retractions that are kept: enough to cover slower extractors, but bounded."""
 _ERASURE_BYTES = 1024 * 1024
-"""Of facts whose past values are erased; beyond it these facts lose all of their past, so that a write stays one."""
+"""Limit of facts that an erasure rewrites; beyond it they lose their whole history, so that one write is enough."""
 
 
 class Facts:
-    """The facts among a user's parts; changed in place."""
+    """Facts in the parts of a user; changed in place."""
 
     def __init__(self, parts: Parts, policy: FactPolicy) -> None:
         self._parts = parts
@@ -59,7 +59,7 @@ class Facts:
         return LAYOUT.part(self._parts, part_of(category, key), Fact)
 
     def all(self) -> list[tuple[FactCategory, str, Fact]]:
-        """Every fact, active or past, by category and key."""
+        """All facts, active or past, sorted by category and key."""
         known: list[tuple[FactCategory, str, Fact]] = []
         for name in self._parts.names(PREFIX):
             fact = LAYOUT.part(self._parts, name, Fact)
@@ -68,16 +68,16 @@ class Facts:
         return sorted(known, key=lambda each: each[:2])
 
     def count_active(self) -> int:
-        """How many are active."""
+        """Number of active facts."""
         return sum(fact.active for _, _, fact in self.all())
 
     def take(
         self, facts: Iterable[ExtractedFact], retractions: Iterable[Retraction], said: FactProvenance
     ) -> list[FactChange]:
-        """Take what one message says: what it takes back first, then what it says instead.
+        """Apply the statements of one message: first its retractions, then its facts.
 
         Returns:
-            What changed, in that order.
+            Changes, in that order.
         """
         found = _surest(facts, self._policy)
         changes = [change for retraction in retractions for change in self._retract(retraction, found, said)]
@@ -85,7 +85,7 @@ class Facts:
         return changes + self._make_room(said) if changes else []
 
     def edit(self, command: FactEdited) -> tuple[Outcome, list[FactChange]]:
-        """Write a fact, put it right, pin it or let it go; gives what came of it, and what changed."""
+        """Apply an edit: write, correct, pin or unpin a fact. Returns the outcome and the changes."""
         category, key = command.category, command.key
         known = self.get(category, key)
         if known is not None and not known.active:
@@ -106,7 +106,7 @@ class Facts:
         return "done", [change, *self._make_room(FactProvenance(fact.valid_from, "", -1, BY_HAND, command.by))]
 
     def delete(self, command: FactCommand) -> tuple[Outcome, list[FactChange]]:
-        """End a fact, pinned or not; likewise."""
+        """End a fact, pinned or not. Returns the outcome and the changes."""
         known = self.get(command.category, command.key)
         if known is None or not known.active:
             return "not_found", []
@@ -114,11 +114,11 @@ class Facts:
         return "done", [self._put(command.category, command.key, ended, "deleted")]
 
     def said_at(self, session_id: str, turn: int) -> datetime | None:
-        """Since when holds what a turn says, by its last fact; None where it says none that holds."""
+        """Latest `valid_from` of the active facts of a turn; None if it has none."""
         return max((fact.valid_from for _, _, fact in self._of_turn(session_id, turn)), default=None)
 
     def withdraw(self, said: FactProvenance, still: Iterable[ExtractedFact]) -> list[FactChange]:
-        """End what a turn said that says something else now, as if it had never held; pinned facts stay."""
+        """End the facts of a corrected turn that its new text does not state, as of their start; pinned facts stay."""
         stands = {(fact.category, fact.key, fact.value.casefold()) for fact in still}
         return [
             self._put(category, key, _ended(fact, said._replace(at=fact.valid_from)), "withdrawn")
@@ -134,7 +134,7 @@ class Facts:
         ]
 
     def _written(self, command: FactEdited, known: Fact | None) -> Fact | None:
-        """The fact with the value that a command gives it; None if it gives none, and there is none."""
+        """The fact with the value of a command; None if the command has no value and no fact is active."""
         holds = known is not None and known.active
         if holds and command.value in (None, known.value):  # type: ignore[union-attr] # it holds
             return known
@@ -151,20 +151,20 @@ class Facts:
         )
 
     def erase(self, session_id: str, first: datetime, last: datetime, *, at: datetime) -> list[FactChange]:
-        """Let go of what a session said, and of what it took back.
+        """Erase the facts of a session, and its retractions.
 
-        A past value does not say which session it is from: it goes if it became valid in the session's time. So does
-        a fact that another session confirmed or ended: who said it first is known by that time alone. One that was
-        written by hand is no session's.
+        Past values do not record their session: those that became valid in the session's time are removed. So is a fact
+        that another session confirmed or ended, since only this time shows its origin. A fact written by hand belongs
+        to no session.
 
         Args:
             session_id: The session.
             first: Event time of its first turn.
-            last: Event time of its last.
-            at: Of the erasure.
+            last: Event time of its last turn.
+            at: Time of the erasure.
 
         Returns:
-            What changed; a fact that is gone has neither value nor past.
+            Changes; a removed fact has neither value nor history.
         """
         write_part(self._parts, RETRACTED, [each for each in self._retracted() if not first <= each.at <= last])
         known = self.all()
@@ -212,7 +212,7 @@ class Facts:
         return self._put(category, key, surer, "confirmed")
 
     def _contradict(self, category: FactCategory, key: str, stored: Fact, said: PastValue) -> FactChange | None:
-        """Keep what was said against a pinned fact in its history: the same in a row once."""
+        """Add a statement against a pinned fact to its history, unless it equals the last one."""
         last = stored.history[-1] if stored.history else None
         if not self._policy.history or (last and last.contradicted and last.value.casefold() == said.value.casefold()):
             return None
@@ -271,7 +271,7 @@ class Facts:
         return [each for each in known if each[2].active and taken_back.names(each[0], each[1], each[2].value)]
 
     def _make_room(self, said: FactProvenance) -> list[FactChange]:
-        """Beyond the policy's number past facts go from the state, the oldest first, then the least important."""
+        """Remove facts beyond the policy's maximum: past ones, oldest first, then the least important active ones."""
         surplus = self._parts.count(PREFIX) - self._policy.most
         if surplus <= 0:
             return []
@@ -295,7 +295,7 @@ def _confidence(extracted: ExtractedFact) -> float:
 
 
 def _surest(facts: Iterable[ExtractedFact], policy: FactPolicy) -> list[ExtractedFact]:
-    """What is sure and important enough, each category and key once (user memory, flow 2, step 2)."""
+    """Facts above the policy's minimums, one for each category and key (user memory, flow 2, step 2)."""
     best: dict[tuple[FactCategory, str], ExtractedFact] = {}
     for fact in facts:
         if fact.confidence < policy.min_confidence or fact.importance < policy.min_importance:
@@ -308,11 +308,11 @@ def _surest(facts: Iterable[ExtractedFact], policy: FactPolicy) -> list[Extracte
 
 
 def part_of(category: FactCategory, key: str) -> str:
-    """Name of the part that holds a fact: without the user's words, as the log keeps it for a while after the fact."""
+    """Name of the part of a fact: a digest without the user's words, as the log keeps the name longer than the fact."""
     return f"{PREFIX}{category}/{digest_of(key)}"
 
 
 def _ended(fact: Fact, said: FactProvenance) -> Fact:
-    """Active no longer, and which turn of which session ended it."""
+    """The fact as ended, with the turn and session that ended it."""
     who = {name: value for name, value in said._asdict().items() if name != "at"}
     return msgspec.structs.replace(fact, active=False, pinned=False, valid_until=max(said.at, fact.valid_from), **who)

@@ -1,21 +1,20 @@
 """User memory, over all sessions of one app: three tiers.
 
-`fold` takes the user and one event of `commands.v1`, and gives the user after it and what is to be emitted. It is the
-same in the stream and in replay.
+`fold` applies one event of `commands.v1` to a user and returns the outputs. Stream and replay use the same function.
 
-- **Short-term**: the last turns, `UserPolicy` says how many. A turn that comes again (its place in `turns.v1` is not
-  beyond what was seen of that partition) changes nothing.
-- **Episodes**: when enough turns are in none, one is asked for; a stage of its own summarises and answers. Until the
-  answer is here the turns stay, whatever crashes. An answer that is nobody's, or comes again, changes nothing. A stage
-  that stays away for long is not waited for: the extractive summary is made here.
-- **Mode**: while it is not active, turns are seen and left out; what is done by hand still counts.
-- **Facts**: rules read every message of the user; what a slower extractor finds comes as an event, and so does what
-  somebody writes by hand. `user/facts.py` has the rules of what replaces what.
+- **Short-term**: the last turns (`UserPolicy` sets the number). A repeated turn changes nothing; its offset in
+  `turns.v1` is not above the last one seen of that partition.
+- **Episodes**: when enough turns are in no episode, the fold requests a summary from role `enrich`. The state keeps the
+  turns until the answer arrives, also across crashes. Unknown and repeated answers change nothing. After too many
+  unanswered requests, the fold makes the extractive summary itself.
+- **Mode**: while it is not active, turns are counted as seen but not stored; edits by hand still apply.
+- **Facts**: rules read every message of the user; results of slower extractors and edits by hand arrive as events.
+  `user/facts.py` has the rules of replacement.
 
-What is erased leaves no trace here: of a user nothing at all, of a session neither its turns nor what they said. Its
-places in the short-term tier stay empty, so that ranges of episodes stay right; an episode that waits for an answer
-with such a turn is made here of the others at once, and the answer is nobody's. Nor is what was asked before of facts
-taken, as it may tell of the session. What nobody knows is not erased.
+An erasure leaves no trace in the state: nothing of an erased user, and neither turns nor facts of an erased session.
+The session's places in the short-term tier stay empty, so that ranges of episodes stay correct. If a requested episode
+has such a turn, the fold makes its summary of the other turns at once, and ignores the later answer. Answers to earlier
+requests for facts are ignored too, as they may quote the session. Erasing an unknown user is a no-op.
 """
 
 from collections.abc import Sequence
@@ -35,15 +34,15 @@ from models.user.state import UserState, UserTurn, runs
 _RULES: Final = "rules"
 _RECALLED_IN: Final = 64
 _RESULTS: Final = 16
-"""Of the last commands, which the memory tells of."""
+"""Results of the last commands that the state keeps."""
 
 
 def fold(
     state: UserState, event: events.UserEvent | events.UserErasure, position: events.Position, policy: Policy
 ) -> list[events.UserOutput]:
-    """Fold one event into a user, possibly a new one, who is changed in place; gives what is to be emitted, in order.
+    """Fold one event into a user, possibly a new one, in place. Returns the outputs in order.
 
-    `position` is the record of `commands.v1` that carried the event.
+    `position` is the position of the event in `commands.v1`.
     """
     if not state.known and not _begins(event):
         return []
@@ -74,7 +73,7 @@ FOLDING: Final = Folding(
 
 
 def _begins(event: events.UserEvent | events.UserErasure) -> bool:
-    """Whether there is something in it to know a user by: an answer to nobody leaves none, nor does an erasure."""
+    """Whether an event creates a user: empty answers and erasures do not."""
     found = isinstance(event, events.FactsExtracted) and bool(event.facts or event.retractions)
     found |= isinstance(event, events.MemoryModeSet) and event.mode is not events.MemoryMode.ACTIVE
     return (
@@ -85,7 +84,7 @@ def _begins(event: events.UserEvent | events.UserErasure) -> bool:
 
 
 class _UserStep(Emission[events.UserOutput]):
-    """One event on its way into a user."""
+    """Application of one event to a user."""
 
     def __init__(
         self, state: UserState, event: events.UserEvent | events.UserErasure, position: events.Position, policy: Policy
@@ -99,7 +98,7 @@ class _UserStep(Emission[events.UserOutput]):
         self._head.app_id, self._head.user_id = event.app_id, event.user_id
 
     def turn(self, turn: events.UserTurnAdded) -> None:
-        """Take a turn into the short-term tier, its facts into the upper one, and emit how far the memory is."""
+        """Add a turn to the short-term tier and its facts to the long-term tier, and emit the progress."""
         head, place = self._head, turn.source
         if place.offset <= head.seen.get(place.partition, -1):
             return
@@ -123,7 +122,7 @@ class _UserStep(Emission[events.UserOutput]):
         self._emit_progress(turn.session_id)
 
     def _recall(self, turn: events.UserTurnAdded) -> None:
-        """Give a session the topics of earlier ones, once: with the first turn after one of them ended."""
+        """Hand the topics of earlier sessions to a session, once: at the first turn after one of them ended."""
         head = self._head
         if turn.session_id in head.recalled_in:
             return
@@ -132,7 +131,7 @@ class _UserStep(Emission[events.UserOutput]):
             self.emit(events.TopicsRecalled, turn.session_id, source=turn.source, topics=topics)
 
     def topics_kept(self, closed: events.TopicsKept) -> None:
-        """A session ended: its topics are the user's until they fade."""
+        """Take the topics of a session that ended; the user keeps them until they decay."""
         head, place = self._head, closed.source
         offset, known = head.told.get(place.partition, (-1, []))
         if place.offset < offset or (place.offset == offset and closed.id in known):
@@ -157,7 +156,7 @@ class _UserStep(Emission[events.UserOutput]):
         self._emit_progress(self.outputs[-1].session_id)
 
     def extracted(self, answer: events.FactsExtracted) -> None:
-        """Take what a slower extractor found, or somebody knows."""
+        """Apply facts of a slower extractor or another source."""
         if is_late(answer, self._head.erased_offset):
             return
         by = answer.extracted_by[: events.NAME_CHARS]
@@ -168,7 +167,7 @@ class _UserStep(Emission[events.UserOutput]):
             self._emit_progress(said.session_id)
 
     def by_hand(self, command: events.UserDeed) -> None:
-        """Do what somebody says of a fact or of the memory's mode, and emit what came of it."""
+        """Carry out a command about a fact or the memory's mode, and emit its result."""
         facts = self._state.facts
         outcome: events.Outcome = "unchanged"
         changes: list[FactChange] = []
@@ -185,10 +184,9 @@ class _UserStep(Emission[events.UserOutput]):
         self._emit_progress("")
 
     def corrected(self, turn: events.UserTurnCorrected) -> None:
-        """Take the new text of a turn; what it says of the user is read anew where the old one's facts still hold.
+        """Replace the text of a turn; extract its facts again if facts of the old text are still active.
 
-        A value before these stays in their history, and what a slower extractor finds in the old text counts if it
-        comes later: it was asked.
+        Values before these stay in the history. A later answer of a slower extractor about the old text still counts.
         """
         self._state.replace_text(turn.session_id, turn.turn, turn.content)
         said_at = self._state.facts.said_at(turn.session_id, turn.turn)
@@ -204,7 +202,7 @@ class _UserStep(Emission[events.UserOutput]):
             self._emit_progress(turn.session_id)
 
     def session_erased(self, erased: events.UserSessionErased) -> None:
-        """Let go of a session's turns, of what they said, and of answers that could bring them back."""
+        """Erase a session's turns and facts, and ignore answers that could restore them."""
         state, session_id = self._state, erased.session_id
         self._head.erased_offset = self._position.offset
         concerned = [place for place in self._head.waiting if session_id in state.sessions(*place)]
@@ -218,7 +216,7 @@ class _UserStep(Emission[events.UserOutput]):
         state.topics.erase(session_id)
         self._head.recalled_in = [each for each in self._head.recalled_in if each != session_id]
         self._emit_facts(state.facts.erase(session_id, erased.started_at, erased.ended_at, at=erased.timestamp))
-        # Under no session's name: who forgets this one elsewhere must not lose how far the user is.
+        # Without a session: erasing this one elsewhere must not remove the user's progress.
         self._emit_progress("")
 
     # --- episodes
@@ -240,7 +238,7 @@ class _UserStep(Emission[events.UserOutput]):
             self._compress(head.waiting[0], self._summary_of(*head.waiting[0]), EXTRACTIVE, ([], ""))
 
     def _waited_long(self) -> bool:
-        """The oldest request is not waited for any longer; nor is it while later ones are answered."""
+        """Whether the oldest request has waited too long, by open requests or by turns requested since."""
         head, policy = self._head, self._policy
         behind = head.requested - head.waiting[0][1]
         return len(head.waiting) > policy.waiting_episodes or behind >= policy.waiting_episodes * policy.high_turns
@@ -288,7 +286,7 @@ class _UserStep(Emission[events.UserOutput]):
         if changes:
             self._head.facts = self._state.facts.count_active()
 
-    # --- how far it is
+    # --- progress
 
     def _emit_progress(self, session_id: str) -> None:
         head = self._head
@@ -305,7 +303,7 @@ class _UserStep(Emission[events.UserOutput]):
 
 
 def summarise_episode(said: Sequence[Passage], policy: Policy) -> Summary:
-    """The extractive summary of an episode, as the stage that answers requests makes it too."""
+    """The extractive summary of an episode; role `enrich` uses the same function."""
     return summarise(
         said,
         sentences=policy.users.summary_sentences,

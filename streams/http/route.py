@@ -1,18 +1,18 @@
-"""Declared HTTP routes: method, path, parameters, body, answer and errors, each said once at the method that answers.
+"""Declared HTTP routes: method, path, parameters, body, response and errors, each declared once at its method.
 
     class MemoryReader:
         @USERS.get("/users/{user_id:path}/facts", "list_user_facts", audits="text_read")
         async def facts(self, asked: UserFacts) -> list[FactAnswer]: ...
 
-The first argument is a `msgspec.Struct` whose fields are taken from the path and the query, as are further arguments by
-name; one that is called `body` is the body. What the method returns is the answer: a struct or a list of them with 200,
-`Accepted` with 202. OpenAPI (`streams.http.openapi`), serving (`streams.http.answering`), MCP tools and the clients of
-the command line read the same declaration (`route_of`).
+The first argument is a `msgspec.Struct`; path and query fill its fields and the keyword arguments. The argument `body`
+is the request body. The return type is the response: a struct or a list of structs with 200, `Accepted` with 202.
+OpenAPI (`streams.http.openapi`), serving (`streams.http.answering`), MCP tools and the command line's clients read the
+same declaration (`route_of`).
 
-What every route may raise is said here alone: `Problem` 403 for an app that the caller does not read, 422 for wrong
-fields, 504 where it waits for a turn that does not come; `AmbiguousApp` where several apps have the session that it
-names; `StoreUnavailable` where the index or the archive does not answer. One that changes something: 503 where the
-process takes no commands, and `DeliveryFailed` where the log did not confirm one.
+Every route may raise the following: `Problem` 403 for an app that the caller may not read, 422 for wrong fields, 504 if
+it waits for a turn in vain; `AmbiguousApp` if several apps have the requested session; `StoreUnavailable` if the index
+or the archive does not answer. Routes that write may also raise `Problem` 503, if the process takes no commands, and
+`DeliveryFailed`, if the log did not confirm the command.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from starlette.responses import Response
 from streams.settings.http import TokenRole
 
 Audited = Literal["text_read", "acted"]
-"""What is noted of a request: its answer holds what was said, or it changes something."""
+"""Kind of the audit record: the response has text of conversations, or the request changes something."""
 Reach = Literal["token", "open", "probe", "metrics"]
-"""Who is let in: holders of a token; everybody; orchestrators, however often; who may read counts of all tenants."""
+"""Access: with a token; open; open without rate limit (probes); only for readers of all tenants' metrics."""
 
 _Answer = TypeVar("_Answer")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -47,7 +47,7 @@ _SECTIONS = re.compile(r"\n\s*(?:Args|Returns|Raises):\n")
 
 @dataclass(frozen=True, slots=True)
 class RouteAnswer(Generic[_Answer]):
-    """An answer with headers of its own."""
+    """A response with its own headers."""
 
     body: _Answer
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -56,13 +56,13 @@ class RouteAnswer(Generic[_Answer]):
 
 @dataclass(frozen=True, slots=True)
 class Accepted(RouteAnswer[_Answer]):
-    """It is in the log and will be carried out; what comes of it is not seen yet."""
+    """Response 202: the log has the command, its result is not visible yet."""
 
     status: ClassVar = HTTPStatus.ACCEPTED
 
 
 class NotSeenYet(Exception):  # noqa: N818 - a signal, no failure
-    """Ends a request with 202, from however deep: it is in the log, and what comes of it is not seen in time."""
+    """Ends a request with 202 from any depth: the log has the command, but its result was not visible in time."""
 
     def __init__(self, answer: Accepted[Any]) -> None:
         super().__init__("accepted")
@@ -70,7 +70,7 @@ class NotSeenYet(Exception):  # noqa: N818 - a signal, no failure
 
 
 class RouteRules(TypedDict, total=False):
-    """What else a route declares; see `Route`."""
+    """Further declarations of a route; see `Route`."""
 
     role: TokenRole
     audits: Audited
@@ -89,26 +89,26 @@ class Route:
     """One route.
 
     Attributes:
-        group: What it belongs to.
-        method: Of HTTP.
-        paths: As Starlette has them; `{name:path}` may hold slashes. The first is told to clients.
-        operation: Its id, `snake_case`: what it does to what.
-        function: What answers it, as the class has it.
-        takes: Parameters of its path and query; None for none.
-        named: Those of them that the function takes by name.
-        body: Its body; None for none.
+        group: Its group.
+        method: HTTP method.
+        paths: Paths in Starlette's form; `{name:path}` may contain slashes. Clients use the first.
+        operation: Operation id, `snake_case`: verb and object.
+        function: The declared method, as a function of its class.
+        takes: Path and query parameters; None for none.
+        named: Names of the parameters that are keyword arguments of the function.
+        body: Type of the body; None for none.
         wants_request: Whether the function takes the request itself.
-        answers: Types of its answers by status; none where only other forms are given.
-        role: Least role of a token that may ask it.
-        audits: What is noted of each request; None: nothing.
-        anonymous: Whether the note does not say whom the request is about: it would outlive an erasure.
-        reach: Who is let in at all.
-        lasting: Whether its answers last; neither time nor number of these are limited as of others.
-        errors: Statuses of problems besides those of every route (`streams.http.openapi`).
-        kept: Whether its path for older clients is no less right than the others.
-        also: Other forms of its answer: an example by media type.
-        headers: Flags that its answer says in headers: what each means, by its name.
-        bodies: Media types of a body that the function reads itself; none: `body` in JSON, if it has one.
+        answers: Response types by status; empty if it has only other media types.
+        role: Lowest role of a token that may call it.
+        audits: Kind of the audit record; None: no record.
+        anonymous: Whether the audit record omits the subject of the request, since it would outlive its erasure.
+        reach: Access to the route.
+        lasting: Whether its responses are streams, which are exempt from the limits of time and number.
+        errors: Problem statuses besides those of every route (`streams.http.openapi`).
+        kept: Whether its path for older clients is not deprecated.
+        also: Other media types of its response, each with an example.
+        headers: Response headers with flags, and their meanings, by name.
+        bodies: Media types of a body that the function parses itself; none: `body` as JSON, if it has one.
     """
 
     group: Group
@@ -133,19 +133,19 @@ class Route:
     bodies: tuple[str, ...] = ()
 
     def arguments(self, asked: Struct | None, body: Struct | None = None) -> tuple[list[Any], dict[str, Any]]:
-        """What the function is called with, by place and by name."""
+        """Positional and keyword arguments of the function."""
         by_place = [asked] if self.takes is not None and len(self.named) < len(self.takes.__struct_fields__) else []
         by_name = {name: getattr(asked, name) for name in self.named}
         return by_place, by_name if body is None else {**by_name, "body": body}
 
     @property
     def description(self) -> str:
-        """What it does, in sentences."""
+        """Description of the operation: the docstring without its sections."""
         text = _SECTIONS.split(self.function.__doc__ or "")[0]
         return "\n\n".join(" ".join(each.split()) for each in text.split("\n\n")).strip()
 
     def target(self, asked: Struct | Mapping[str, Any] | None) -> tuple[str, dict[str, Any]]:
-        """Path and query with which a client asks it; parameters that are None or empty are left out.
+        """Path and query of a request; parameters that are None or empty are omitted.
 
         Raises:
             TypeError: It has no such parameter.
@@ -159,14 +159,14 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Routes that belong together.
+    """A group of routes.
 
     Attributes:
-        tag: Their name in the contract.
-        about: What they are.
-        prefix: With what their paths begin.
-        formerly: With what paths of older clients begin that are still served; empty: there are none.
-        role: Least role of a token that may ask them; a route may ask for another.
+        tag: Name of the group in the OpenAPI document.
+        about: Description of the group.
+        prefix: Prefix of all paths.
+        formerly: Prefix of the paths of older clients that are still served; empty: none.
+        role: Lowest role of a token that may call its routes; a route may declare another.
     """
 
     tag: str
@@ -176,13 +176,13 @@ class Group:
     role: TokenRole = TokenRole.READER
 
     def get(self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]) -> Callable[[_Method], _Method]:
-        """Declare a route that reads; `others` are further paths to it."""
+        """Declare a route that reads; `others` are further paths of it."""
         return self._declared("GET", path, operation, others, rules)
 
     def post(
         self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]
     ) -> Callable[[_Method], _Method]:
-        """Declare a route that asks with a body, or does something."""
+        """Declare a route that queries with a body, or performs an action."""
         return self._declared("POST", path, operation, others, rules)
 
     def put(self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]) -> Callable[[_Method], _Method]:
@@ -192,7 +192,7 @@ class Group:
     def delete(
         self, path: str, operation: str, *others: str, **rules: Unpack[RouteRules]
     ) -> Callable[[_Method], _Method]:
-        """Declare a route that takes something away."""
+        """Declare a route that deletes something."""
         return self._declared("DELETE", path, operation, others, rules)
 
     def _declared(
@@ -226,24 +226,24 @@ class Group:
 
 
 def route_of(method: Callable[..., Any]) -> Route:
-    """What a method declares.
+    """The route that a method declares.
 
     Raises:
-        AttributeError: It is no route.
+        AttributeError: The method declares none.
     """
     route: Route = getattr(method, _DECLARED)
     return route
 
 
 def routes_of(kind: type) -> Iterator[Route]:
-    """What a class declares, in the order of its methods."""
+    """The routes that a class declares, in the order of its methods."""
     for member in vars(kind).values():
         if (route := getattr(member, _DECLARED, None)) is not None:
             yield route
 
 
 def path_part(name: str) -> str:
-    """A name as one part of a path, whatever it holds; clients would take `.` and `..` for steps.
+    """Encode any name as one segment of a path; also `.`, since clients resolve `.` and `..`.
 
     >>> path_part("shop/eu ü"), path_part("..")
     ('shop%2Feu%20%C3%BC', '%2E%2E')
@@ -252,7 +252,7 @@ def path_part(name: str) -> str:
 
 
 def template(path: str) -> str:
-    """A path as it is written down: `{name:path}` says nothing to who reads it."""
+    """A path for documentation: `{name:path}` becomes `{name}`."""
     return _PARAMETER.sub(r"{\1}", path)
 
 
@@ -262,7 +262,7 @@ def path_names(path: str) -> list[str]:
 
 
 def _taken(function: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[type[Struct] | None, tuple[str, ...]]:
-    """Parameters as one struct, and those that the function takes by name."""
+    """All parameters as one struct, and the names of the function's keyword arguments."""
     given = signature(function).parameters
     named = [name for name in hints if given[name].kind is Parameter.KEYWORD_ONLY]
     bases = tuple(kind for name, kind in hints.items() if name not in named)

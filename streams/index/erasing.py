@@ -1,12 +1,12 @@
-"""Removing somebody from the vector store: points in every collection, their bytes, and a second count (design §5).
+"""Erasure of subjects from the vector store: points in every collection, their bytes, and a second count (design §5).
 
-What names the user or app goes, and what names one of the sessions, whoever said it; a session is one of an app, and
-the same id in another app is none of it (`models.erasure.ErasureSubject.names`).
+Removed are points that name the user or app, and points that name one of the sessions, whoever spoke. Session ids are
+unique only within an app: the same id in another app is another session (`models.erasure.ErasureSubject.names`).
 
-Which sessions a point names, its event says: every field with the name of a session, in its parts too, each of the
-event's app. How far a project is names none. A memory goes in other apps' names too.
+The sessions of a point are all session fields of its event, also nested ones, each in the event's app. Stats of
+projects name none. A memory of an erased app is also removed under the names of other apps.
 
-Collections of all generations are gone through, whichever serves.
+All collections of all generations are searched.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ Where = dict[str, Condition]
 
 
 def base_of(collection: str) -> str | None:
-    """Name of a collection without its generation; None for what holds nothing of anybody.
+    """Name of a collection without its generation; None for collections without personal data.
 
     >>> base_of("turns-minilm"), base_of("reindex-minilm")
     ('turns', None)
@@ -34,16 +34,16 @@ def base_of(collection: str) -> str | None:
 
 
 class VectorErasing:
-    """Removes subjects of erasures from a store, whichever generation it serves."""
+    """Removes subjects of erasures from all generations of a store."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store.all_generations() if isinstance(store, GenerationStore) else store
 
     async def erase(self, dues: Sequence[VectorsErasureDue]) -> list[list[ErasedStore]]:
-        """Remove the subjects; gives what was looked at, removed and left. Durable on return, and may be repeated.
+        """Remove the subjects; returns for each the points read, removed and left. Durable on return and repeatable.
 
-        Every collection gives up its bytes once for all of them, also one without a point of theirs: earlier values of
-        points that changed or went are in its files.
+        Bytes are removed once for all subjects in every collection, also in one without their points: its files may
+        have earlier values of changed or removed points.
         """
         stores: list[list[ErasedStore]] = [[] for _ in dues]
         for collection in await self._store.collections():
@@ -67,11 +67,11 @@ class VectorErasing:
         return looked_at, looked_at - await self._store.count(collection)
 
     async def _of(self, collection: str, base: str, due: VectorsErasureDue) -> list[Where]:
-        """Conditions of which any makes a point the subject's."""
+        """Conditions; a point that matches any of them belongs to the subject."""
         return [*_conditions(base, due), *await self._naming(collection, base, due)]
 
     async def _naming(self, collection: str, base: str, due: VectorsErasureDue) -> list[Where]:
-        """One condition for each point that names one of the sessions."""
+        """A condition for each point that names one of the sessions."""
         points, erased = COLLECTIONS[base], frozenset(_sessions(due))
         if not points.erased_by or not erased:
             return []
@@ -90,7 +90,7 @@ class VectorErasing:
 
 
 def _conditions(base: str, due: VectorsErasureDue) -> Iterator[Where]:
-    """Conditions by what points are filed under."""
+    """Conditions on the app, user and session of points."""
     if due.scope == "app":
         yield {"app_id": due.app_id}
         if base == MEMORIES.name:
@@ -106,7 +106,7 @@ def _conditions(base: str, due: VectorsErasureDue) -> Iterator[Where]:
 
 
 def _sessions(due: VectorsErasureDue) -> list[SessionName]:
-    """Sessions that are forgotten; requests of releases up to 0.2.0 name only their ids."""
+    """Sessions to erase; requests of releases up to 0.2.0 have only their ids."""
     if due.sessions:
         return [SessionName(each.app_id, each.session_id) for each in due.sessions]
     return [SessionName(due.app_id or _ANY_APP, session_id) for session_id in due.session_ids]

@@ -1,17 +1,17 @@
-"""Coding of events in vector points: one for all collections, by the types of an event's fields.
+"""Encoding of events in vector points: the same for all collections, derived from the types of an event's fields.
 
 | type of a field | in the payload |
 |---|---|
-| text, number, None | as it is |
-| bool | 0 or 1: a boolean cannot be matched in every store |
+| text, number, None | unchanged |
+| bool | 0 or 1: not every store can match a boolean |
 | enum | its value |
 | time | ISO 8601 |
-| anything else | its JSON as text: a payload holds scalars |
-| any of a collection with `asked_by` | with all others as one JSON text, `rest`; alone only what is asked by |
+| any other | JSON as text, since a payload has only scalars |
+| any, in a collection with `asked_by` | all fields as one JSON text, `rest`; separately only the fields of filters |
 
-What earlier releases wrote is read the same. A field that a payload lacks has its default, else what is empty of its
-type: of a time the latest that the payload has, of `source` the place that it tells. Projects' points of up to 0.2.0
-have their whole event as JSON in one field.
+Points of earlier releases are read in the same way. A field missing in a payload has its default, else the empty value
+of its type: for a time the latest time in the payload, for `source` the stored position. Project points of releases up
+to 0.2.0 have their whole event as JSON in one field.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,21 +38,21 @@ Payload = Mapping[str, PayloadValue]
 _Event = TypeVar("_Event", bound=Struct)
 
 _WHOLE = "event"
-"""Field with the JSON of a project's event, up to 0.2.0."""
+"""Field with the JSON of a project's event, in releases up to 0.2.0."""
 REST = "rest"
-"""Field with the JSON of all: the engine takes 3 µs for each text field, however short, and a reader needs no other."""
+"""Field with the JSON of all fields: the engine takes 3 µs for each text field, and readers need only this one."""
 _NAMES = frozenset({"session_id", "user_id", "app_id", "turn"})
 _LATEST = object()
 _MILLISECONDS = 1_000
 
 
 def point_key(event: OutputEvent) -> str:
-    """Readable id of the point of an event that is the last word on its key: that key."""
+    """Readable id of the point of an event whose latest record counts: its key."""
     return (key_of(event) or b"").decode()
 
 
 def milliseconds(time: datetime) -> int:
-    """Since 1970."""
+    """Unix time in milliseconds."""
     return int(time.timestamp() * _MILLISECONDS)
 
 
@@ -76,13 +76,13 @@ _EMPTY: Mapping[type[inspect.Type], Any] = {
 
 
 class _Coding(NamedTuple):
-    """How payloads become events of a type.
+    """Decoding of payloads to events of a type.
 
     Attributes:
-        flags: Fields that are 0 or 1.
-        texts: Fields that are JSON, each with what reads it.
-        times: Fields that are times.
-        needed: Fields without a default, each with what is read where a payload lacks it; `_LATEST`: the latest time.
+        flags: Boolean fields, stored as 0 or 1.
+        texts: Fields stored as JSON, with their decoders.
+        times: Fields with times.
+        needed: Fields without a default, with their value if a payload lacks them; `_LATEST`: the latest time.
     """
 
     flags: list[str]
@@ -110,7 +110,7 @@ def _coding(event: type[Struct]) -> _Coding:
 
 
 def _plain(kind: inspect.Type) -> Iterator[inspect.Type]:
-    """What a type is, or any of what it may be, without what is said about it."""
+    """The plain types of a type: members of a union, without metadata."""
     match kind:
         case inspect.Metadata():
             yield from _plain(kind.type)
@@ -141,23 +141,23 @@ def _terms_of_day(day: date) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Collection(Generic[_Event]):
-    """A collection of points, each of which is an event.
+    """A collection of points; each point is an event.
 
     Attributes:
-        name: Without the generation.
-        event: What its points are read as.
+        name: Name without the generation.
+        event: Type of its events.
         key: Readable id of an event's point.
-        filters: Further fields of the payload, by which points are found; they stand before the event's of that name.
-        kept_as: Fields of the event that stand under another name, where a filter has theirs.
-        without: Fields of the event that are not kept.
-        missing: What is read of fields that are not there and of which nothing is empty.
-        text: What an event is embedded by; None: it is not.
-        words: What it is found by beside its meaning; None for nothing.
-        dated: The day by whose name it is found, too, which is English in every language.
-        erased_by: Fields of the payload by which a point is removed that names an erased session; none: its own session
-            is all that it names, see `by_session`.
-        asked_by: Fields that stand alone in the payload beside the session, user, app and turn; None: every field does.
-        aside: Whether a payload is no such event, and names nobody; None: all are.
+        filters: Further payload fields for filters; they take precedence over event fields of the same name.
+        kept_as: Event field → its name in the payload, if a filter has the original name.
+        without: Event fields that are not stored.
+        missing: Values of fields that a payload lacks and that have no empty value.
+        text: Text to embed; None: no embedding.
+        words: Text for lexical search; None: no lexical search.
+        dated: Day whose English name is also a search term, in any language.
+        erased_by: Payload fields that identify a point that names an erased session; none: the point names only its own
+            session, see `by_session`.
+        asked_by: Fields stored separately besides session, user, app and turn; None: all fields are.
+        aside: Whether a payload is another record without names; None: none is.
     """
 
     name: str
@@ -187,12 +187,12 @@ class Collection(Generic[_Event]):
         """The point of an event.
 
         Args:
-            event: As it is to be read again, or what that derives from.
-            offset: Of the event's record; None where that is not known.
+            event: The event to store, or a base type of it.
+            offset: Offset of the event's record; None if unknown.
             vector: `(dim,)`.
-            key: Instead of the event's own.
-            extra: Further fields, which stand before all others of their name.
-            words: What it is found by, where that is known already.
+            key: Key of the point instead of the event's own.
+            extra: Further fields, which take precedence over all others of the same name.
+            words: Lexical vector, if it is already computed.
         """
         kept, alone = self._parted(type(event))
         payload = {self.kept_as.get(name, name): _written(getattr(event, name)) for name in alone}
@@ -210,11 +210,11 @@ class Collection(Generic[_Event]):
         return Point(key or self.key(event), vector, payload, words, embedded=self.text is not None)
 
     def found_by(self, event: Struct, own: Sequence[int] | None = None) -> SparseVector | None:
-        """Terms of an event, by the language that it is in, and of its day; None where it is not found by words.
+        """Weighted terms of an event's words, in its language, and of its day; None without lexical search.
 
         Args:
             event: The event.
-            own: Terms of its words, where they are known already.
+            own: Terms of its words, if they are already computed.
         """
         if self.words is None:
             return None
@@ -244,7 +244,7 @@ class Collection(Generic[_Event]):
 
     @cache  # noqa: B019 - collections are constants
     def _parted(self, kind: type[Struct]) -> tuple[list[str], list[str]]:
-        """Fields of an event that are kept, and those of them that stand alone."""
+        """Stored fields of an event, and those of them that are stored separately."""
         kept = [name for name in kind.__struct_fields__ if name not in self.without]
         return kept, kept if self.asked_by is None else [name for name in kept if name in self._alone]
 
@@ -254,11 +254,11 @@ class Collection(Generic[_Event]):
 
     @property
     def by_session(self) -> bool:
-        """Whether points are filed under the one session that they name."""
+        """Whether a point names only its own session, in the field `session_id`."""
         return not self.erased_by and "session_id" in self.event.__struct_fields__ and "session_id" not in self.without
 
     def sessions(self, payload: Payload) -> Iterator[SessionName]:
-        """Sessions that a point names: those of its event's app."""
+        """Sessions that a point names, all in its event's app."""
         if self.aside is None or not self.aside(payload):
             event: Any = self.event_of(payload)
             yield from (SessionName(event.app_id, each) for each in named_in(event, "session"))
@@ -269,7 +269,7 @@ class Collection(Generic[_Event]):
             await store.upsert(self.name, points)
 
     async def note(self, store: VectorStore, dim: int, events: Sequence[tuple[Struct, int]]) -> None:
-        """Write points of events that nobody looks for by likeness: their vectors `(dim,)` are zero."""
+        """Write points of events without similarity search: their vectors `(dim,)` are zero."""
         await self.write(store, events, np.zeros((len(events), dim), dtype=np.float32))
 
     async def latest(self, store: VectorStore, where: Where, limit: int, *, by: str = "event_offset") -> list[_Event]:
@@ -277,14 +277,14 @@ class Collection(Generic[_Event]):
         return [self.event_of(found) for found in await store.latest(self.name, where=where, by=by, limit=limit)]
 
     async def read(self, store: VectorStore, keys: Sequence[str], where: Where) -> dict[str, _Event]:
-        """Events by key; keys of points that are not there, or do not match, are missing."""
+        """Events by key, without points that do not exist or do not match."""
         found = await store.read(self.name, keys, where=where)
         return {key: self.event_of(payload) for key, payload in found.items()}
 
     async def nearest(
         self, store: VectorStore, embedder: Embedder, query: str, where: Where, top_k: int
     ) -> list[tuple[_Event, float]]:
-        """Events most like a query among the matching points, best first, each with its cosine; none without words."""
+        """Matching events nearest to a query, best first, with cosines; empty for a query without known words."""
         vector = await embedder.embed_query(query)
         if not vector.any():
             return []

@@ -1,16 +1,16 @@
-"""Memory of projects: items found by likeness and words, and a view of each project that follows them.
+"""Memory of projects: search over items by similarity and words, and a cached view of each project.
 
-| what | rule |
+| case | rule |
 |---|---|
-| an event again | replaces the point it wrote; the log's last event of a slot counts |
-| a view that is held, and its project went on | only what changed since its revision is read |
-| a project that was erased and came again | another life (`born`): what was held of the one before is let go |
-| a project that the caller may not read | none, whether or not a view is held |
-| a view that nobody asked for an hour | let go with the next question for any: its project may be erased |
+| a repeated event | replaces the point it wrote; the log's last event of a slot counts |
+| a cached view of a project that changed | only changes after the view's revision are read |
+| a project that was erased and recreated | it has another `born`; the cached view is dropped |
+| a project that the caller may not read | no view, cached or not |
+| a view without a request for an hour | dropped at the next request for any view, since its project may be erased |
 
-Measured on Qdrant Edge, two shared cores, wordllama, a project of 10,000 memories: read first in 0.8 s, beside the loop
-but for stalls of at most 60 ms; a view that is up to date is given in 0.15 ms, one behind by a change in 1.8 ms; the
-hybrid search over all of them takes 4 ms.
+Measured on Qdrant Edge, two shared cores, wordllama, a project of 10,000 memories: the first read takes 0.8 s in a
+thread and blocks the loop for at most 60 ms; returning a current view takes 0.15 ms, one that is a change behind 1.8
+ms; the hybrid search over all items takes 4 ms.
 """
 
 import asyncio
@@ -36,40 +36,39 @@ from streams.index.hybrid_search import HybridSearch
 from streams.ports import Condition, Embedder, PayloadValue, Vectors, VectorStore
 
 _PAGE_ITEMS = 500
-"""Read at once. With 100 a first reading takes half as long again and stalls the loop no less; with 1,000 for 80 ms."""
+"""Page size. With 100 the first read takes 1.5 times as long and blocks the loop as long; with 1,000 for 80 ms."""
 _APPLIED_AT_ONCE = 100
 _FEWEST_CANDIDATES = 100
 _LAST_REVISION = 2**53
 _MOST_ROWS = 8_192
-"""Of vectors: 8 MB of 256 dimensions."""
+"""Number of cached vectors: 8 MB with 256 dimensions."""
 HELD_S = 3_600.0
-"""A view that nobody asked for so long is let go with the next question: its project may be erased."""
+"""Time without a request after which a view is dropped, at the next request: its project may be erased."""
 
 
 @dataclass(slots=True)
 class _CachedView:
-    """A view with the standing that it was read by."""
+    """A view with the project's stats at the time of reading."""
 
     view: ProjectView
     stats: ProjectChanged
     asked_at: float = 0.0
 
     def is_of(self, stats: ProjectChanged) -> bool:
-        """Whether it is of that life of the project."""
+        """Whether it is of the same project, not of one erased before."""
         return self.stats.born == stats.born
 
     def knows(self, stats: ProjectChanged) -> bool:
-        """Whether all is in that the standing speaks of."""
+        """Whether it includes all changes up to these stats."""
         return self.is_of(stats) and self.stats.revision >= stats.revision
 
 
 class ProjectMemories:
-    """Items and stats of all projects, and views of those that were asked for lately.
+    """Items and stats of all projects, and cached views of recently requested ones.
 
-    A view is changed in place when its project went on: it belongs to the event loop, and who awaits something may find
-    it newer afterwards. `reads` tells whether whoever asks may read an app (`streams.api.assembly.reads`); the store
-    knows too, but this spares it, and what is held for others stays held. Where the store does not answer
-    (`StoreUnavailable`), what was held stays held.
+    Views are updated in place and belong to the event loop: after an `await`, a view may be newer. `reads` checks
+    whether the caller may read an app (`streams.api.assembly.reads`); the store checks too, but this saves the query
+    and keeps the views of others cached. If the store does not answer (`StoreUnavailable`), views stay cached.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class ProjectMemories:
     # --- writing
 
     async def add_items(self, events: Sequence[tuple[ProjectItemChanged, int]]) -> None:
-        """Index the last event of each slot; durable on return, and repeating it changes nothing."""
+        """Index the last event of each slot; durable on return and idempotent."""
         items = [(_unnamed(event), offset) for event, offset in events]
         if found := [each for each in items if each[0].kind in index.EMBEDDED]:
             rows = await self._vectors.of([index.item_text(event) for event, _ in found])
@@ -103,25 +102,25 @@ class ProjectMemories:
         await index.PROJECT_PARTS.write(self._store, rest, [self._vectors.blank] * len(rest))
 
     async def add_stats(self, events: Sequence[tuple[ProjectChanged, int]]) -> None:
-        """Note how far projects are. Call it after their items: who waits for it will read them."""
+        """Write the stats of projects. Call it after `add_items`: readers wait for the stats, then read the items."""
         await index.PROJECTS.write(self._store, events, [self._vectors.blank] * len(events))
 
     # --- reading
 
     async def stats(self, app_id: str, project_id: str) -> ProjectChanged | None:
-        """As last indexed; None for a project that nothing happened to."""
+        """The last indexed stats; None for an unknown project."""
         key = project_key(app_id, project_id)
         return (await index.PROJECTS.read(self._store, [key], {"app_id": app_id})).get(key)
 
     async def projects(self, app_id: str | None, limit: int) -> list[ProjectChanged]:
-        """Standings of an app's projects, or of all that may be read, the latest written first."""
+        """Stats of an app's projects, or of all readable ones, latest write first."""
         where: dict[str, Condition] = {"owner_key": index.PROJECT_STATS}
         if app_id is not None:
             where["app_id"] = app_id
         return await index.PROJECTS.latest(self._store, where, limit)
 
     async def view(self, app_id: str, project_id: str) -> ProjectView | None:
-        """Everything of a project, as of its standing in the store; None for one that nothing happened to."""
+        """The view of a project, up to its stats in the store; None for an unknown project."""
         if not self._reads(app_id):
             return None
         key = project_key(app_id, project_id)
@@ -133,18 +132,18 @@ class ProjectMemories:
             return await self._read(key, app_id, project_id)
 
     async def find(self, view: ProjectView, query: RetrievalQuery, at: datetime) -> list[RetrievedItem]:
-        """What answers the query by words and meaning, with everything else that `ProjectView.retrieve` does.
+        """Search by words and similarity, then filter and rank as `ProjectView.retrieve` does.
 
-        Scores are fused: the higher the better, comparable within one answer only, 0 for what nothing speaks for. What
-        the context speaks of too is lifted. More is looked at while filters leave fewer hits than are asked for,
-        whatever is pulled in besides. Without a term in the query and its context the source's scores answer: what is
-        important and recent.
+        Scores are fused: higher is better, comparable only within one result, 0 without any match. Items that also
+        match the context are ranked higher. While filters leave fewer hits than requested, more candidates are read;
+        related items do not count as hits. If neither query nor context has a term, the source's scores rank the items
+        by importance and recency.
         """
         text, around = (query.text, query.context) if terms(query.text) else (query.context, "")
         if not terms(text):
             return view.retrieve(query, at)
-        # Nothing else: of 10,000 items a second condition costs 3 ms, one without an index 80. What went has no words,
-        # and the view leaves it out.
+        # One condition only: with 10,000 items a second one costs 3 ms, one without an index 80. Removed items have no
+        # words, and the view leaves them out.
         where: dict[str, Condition] = {"owner_key": project_key(view.app_id, view.project_id)}
         retrieval = self._policy.retrieval
         top_k = query.top_k or retrieval.top_k
@@ -164,7 +163,7 @@ class ProjectMemories:
             looked_at *= 4
 
     async def _read(self, key: str, app_id: str, project_id: str) -> ProjectView | None:
-        """Bring the view up to date; one reader of a project at a time."""
+        """Update the view; only one reader of a project at a time."""
         stats = await self.stats(app_id, project_id)  # it may have changed while others read
         if stats is None:
             self._held.pop(key, None)
@@ -189,7 +188,7 @@ class ProjectMemories:
         return held.view
 
     def _keep(self, key: str, held: _CachedView) -> None:
-        """Hold a view, and let go those that were asked for longest ago: too long, or there are too many items."""
+        """Cache a view, and drop the least recently requested ones that are too old or exceed the number of items."""
         held.asked_at = self._clock()
         self._held[key] = held
         self._held.move_to_end(key)
@@ -201,7 +200,7 @@ class ProjectMemories:
             items -= gone.view.size
 
     async def _events(self, key: str, where: Mapping[str, Condition], *, after: int = -1) -> list[ProjectItemChanged]:
-        """Events of a project's points that changed after a revision, in the order in which they came."""
+        """Events of a project's points that changed after a revision, in log order."""
         of_project: dict[str, Condition] = {"owner_key": key, **where}
         payloads = [
             payload
@@ -211,7 +210,7 @@ class ProjectMemories:
         return await asyncio.to_thread(_in_order, payloads)
 
     async def _changed(self, collection: str, where: dict[str, Condition], after: int) -> list[dict[str, PayloadValue]]:
-        """Payloads of points that changed after a revision, page by page; some may be there twice."""
+        """Payloads of points that changed after a revision, read page by page; some may be repeated."""
         found: list[dict[str, PayloadValue]] = []
         newest, limit = _LAST_REVISION, _PAGE_ITEMS
         while True:
@@ -227,7 +226,7 @@ class ProjectMemories:
 
 
 class _RecentVectors:
-    """Vectors of texts, embedded beside the loop unless they were lately: an item that changed often has its text."""
+    """Vectors of texts, embedded in a thread and cached: an item that changes often keeps its text."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -261,7 +260,7 @@ def _apply(view: ProjectView, events: Iterable[ProjectItemChanged]) -> None:
 
 
 def _unnamed(event: ProjectItemChanged) -> ProjectItemChanged:
-    """What went is kept without names; the id of a conversation is that of a session."""
+    """The event without names if its item was removed; the id of a conversation is a session id."""
     if index.item_of(event) is not None:
         return event
     item_id = "" if event.kind == "conversation" else event.item_id
@@ -269,7 +268,7 @@ def _unnamed(event: ProjectItemChanged) -> ProjectItemChanged:
 
 
 def _slot_of_key(key: str) -> tuple[FoundKind, int]:
-    """Kind and slot of a point that a search found.
+    """Kind and slot of a point, from its key.
 
     >>> _slot_of_key("project:a/web/memory/7")
     ('memory', 7)

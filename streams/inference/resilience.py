@@ -1,11 +1,11 @@
-"""Calling a remote service that may be slow, failing or gone: time-outs, retries within a budget, a circuit breaker.
+"""Calls of a remote service that may be slow, failing or down: time-outs, retries within a budget, a circuit breaker.
 
-One `CallGuard` stands before each service. A try has a time-out; tries are repeated after waits that double and are
-drawn at random from zero up ("full jitter": callers that failed together do not come back together). Repeats are paid
-from a budget that all calls share and only successes refill, so a service that fails under load is not asked more and
-more. After some failures in a row nothing is sent for a while; then one call goes first (Nygard's circuit breaker).
+Each service has one `CallGuard`. A try has a time-out; retries follow after random waits whose maximum doubles ("full
+jitter": callers that failed together do not retry together). Retries are paid from a budget that all calls share and
+only successes refill, so a service that fails under load does not get more requests. After some consecutive failures
+nothing is sent for a while; then a single call is tried first (Nygard's circuit breaker).
 
-Own code rather than a library: those for retries (tenacity) know no budget across calls, and what is left is short.
+This is not a library, because libraries for retries (tenacity) have no budget across calls, and the rest is short.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ _Result = TypeVar("_Result")
 
 
 class Blame(StrEnum):
-    """Kinds of failure, by what they say about the service."""
+    """Kinds of failure, by their cause."""
 
     PASSING = "passing"
-    """It may work next time: time-outs, broken connections, 429, 5xx."""
+    """A retry may work: time-outs, broken connections, 429, 5xx."""
     LASTING = "lasting"
-    """It will not work until somebody mends something: 401, 404."""
+    """A retry does not help until the configuration is corrected: 401, 404."""
     REQUEST = "request"
-    """It works, and refuses this request: 400, 413, 422."""
+    """The service works but refuses this request: 400, 413, 422."""
 
 
 class Failure(Struct, frozen=True):
-    """A failed try, judged. `retry_after`: how long the service asks to be left alone."""
+    """A classified failure. `retry_after`: wait that the service requests."""
 
     blame: Blame
     retry_after: timedelta | None = None
 
 
 Judge = Callable[[Exception], Failure | None]
-"""What an error of a try means; None: nothing the service is to blame for, so it is raised as it is."""
+"""Classifies an error of a try; None: not a failure of the service, so the error is raised unchanged."""
 
 
 class CallRetry(Struct, frozen=True, kw_only=True):
     """Limits of time and number for the tries of a call.
 
     Attributes:
-        timeout: Of one try.
-        tries: At the most, the first one among them.
-        first_wait: Longest wait before the second try; it doubles with each further one …
-        longest_wait: … up to this. A service that asks for more is not tried again.
+        timeout: Time-out of one try.
+        tries: Maximum number of tries, including the first.
+        first_wait: Longest wait before the second try; it doubles for each further one …
+        longest_wait: … up to this. If the service requests a longer wait, there is no further try.
         deadline: No try starts later than this after the first.
     """
 
@@ -66,7 +66,7 @@ class CallRetry(Struct, frozen=True, kw_only=True):
     deadline: timedelta = timedelta(seconds=60)
 
     def __post_init__(self) -> None:
-        """Refuse what could never call.
+        """Refuse limits that allow no call.
 
         Raises:
             ConfigurationError: Fewer than one try, or no time for one.
@@ -76,14 +76,14 @@ class CallRetry(Struct, frozen=True, kw_only=True):
 
 
 class RetryBudget:
-    """Tokens for repeated tries, shared by all calls: each repeat costs one, each success gives a part of one back.
+    """Tokens for retries, shared by all calls: a retry costs one, a success returns a part of one.
 
-    While everything fails there are `most` repeats and then only first tries; while everything works, at most
-    `refill` of all requests are repeats in the long run (as in gRPC's retry throttling).
+    If all calls fail, there are `most` retries and then only first tries; in the long run at most the share `refill` of
+    all requests are retries (as in gRPC's retry throttling).
 
     Args:
-        most: Tokens it holds, and starts with.
-        refill: Tokens a success gives back.
+        most: Capacity, and tokens at the start.
+        refill: Tokens that a success returns.
     """
 
     def __init__(self, most: float = 10.0, refill: float = 0.1) -> None:
@@ -93,7 +93,7 @@ class RetryBudget:
         self.tokens = most
 
     def take(self) -> bool:
-        """Pay for a repeat; False: there is none left."""
+        """Take a token for a retry; False if none is left."""
         with self._lock:
             if self.tokens < 1.0:
                 return False
@@ -101,7 +101,7 @@ class RetryBudget:
             return True
 
     def refill(self) -> None:
-        """A call has succeeded."""
+        """Record a success."""
         with self._lock:
             self.tokens = min(self._most, self.tokens + self._refill)
 
@@ -115,12 +115,12 @@ class Circuit(StrEnum):
 
 
 class Breaker:
-    """Stops sending after failures in a row, and after a pause lets one call try.
+    """Opens after consecutive failures, and admits one call after a pause.
 
     Args:
-        failures: In a row, of tries, that open it.
+        failures: Consecutive failed tries that open it.
         pause: How long it stays open.
-        clock: Seconds that only grow.
+        clock: Seconds, monotonic.
     """
 
     def __init__(
@@ -136,13 +136,13 @@ class Breaker:
 
     @property
     def state(self) -> Circuit:
-        """State at this moment."""
+        """Current state."""
         if self._opened_at is None:
             return Circuit.CLOSED
         return Circuit.HALF_OPEN if self._clock() >= self._opened_at + self._pause_s else Circuit.OPEN
 
     def admit(self) -> bool:
-        """Admit a try or refuse it; after the pause one is admitted, and its end must be reported."""
+        """Whether a try may start; after the pause one may, and its result must be reported."""
         with self._lock:
             state = self.state
             if state is Circuit.HALF_OPEN and not self._trying:
@@ -151,12 +151,12 @@ class Breaker:
             return state is Circuit.CLOSED
 
     def succeeded(self) -> None:
-        """An answer came."""
+        """Report a successful try."""
         with self._lock:
             self._failures, self._opened_at, self._trying = 0, None, False
 
     def failed(self) -> None:
-        """None came: the try of a half-open breaker opens it for another pause."""
+        """Report a failed try; in state half-open it opens the breaker for another pause."""
         with self._lock:
             self._failures += 1
             if self._trying or self._failures >= self._most:
@@ -164,16 +164,16 @@ class Breaker:
             self._trying = False
 
     def abandoned(self) -> None:
-        """The try ended without a word about the service: cancelled, or an error of our own."""
+        """Report a try without a result of the service: cancelled, or an error of this program."""
         with self._lock:
             self._trying = False
 
 
 class CallFailed(Exception):  # noqa: N818 - says what happened to the call
-    """A guarded call was given up. What it means is the caller's to say; the last error is its cause.
+    """A guarded call failed finally. The caller decides what follows; the last error is its cause.
 
     Attributes:
-        blame: What the last try said of the service; PASSING where the breaker let none through.
+        blame: Kind of the last failure; PASSING if the breaker admitted no try.
     """
 
     def __init__(self, said: str, blame: Blame = Blame.PASSING) -> None:
@@ -182,18 +182,18 @@ class CallFailed(Exception):  # noqa: N818 - says what happened to the call
 
 
 class CallGuard:
-    """Stands before one service; see the module.
+    """Guards the calls of one service; see the module.
 
     Args:
-        service: Named in errors, without secrets.
-        judge: What the errors of a try mean.
-        retry: How long and how often.
-        budget: Of repeats; none: its defaults.
-        breaker: None: its defaults.
-        clock: Seconds that only grow.
-        chance: A number from 0 to below 1, for the waits.
-        sleep: Waits so many seconds, for `call`.
-        block: The same for `call_blocking`.
+        service: Name in errors, without secrets.
+        judge: Classifies errors of a try.
+        retry: Limits of the tries.
+        budget: Budget of retries; None: defaults.
+        breaker: Circuit breaker; None: defaults.
+        clock: Seconds, monotonic.
+        chance: Random number, 0 to below 1, for the waits.
+        sleep: Waits seconds, for `call`.
+        block: Waits seconds, for `call_blocking`.
     """
 
     def __init__(
@@ -220,10 +220,10 @@ class CallGuard:
         self.breaker = breaker or Breaker(clock=clock)
 
     async def call(self, request: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Send, again where that may help; a try that takes longer than the time-out is cancelled.
+        """Send a request with retries; a try that exceeds its time-out is cancelled.
 
         Raises:
-            CallFailed: Given up, or the breaker is open.
+            CallFailed: All tries failed, or the breaker is open.
         """
         began, number = self._clock(), 0
         while True:
@@ -240,10 +240,10 @@ class CallGuard:
             number += 1
 
     def call_blocking(self, request: Callable[[], _Result]) -> _Result:
-        """Send like `call` without an event loop. The request keeps the time-out of a try by itself.
+        """As `call`, without an event loop. The request must enforce the time-out of a try itself.
 
         Raises:
-            CallFailed: Given up, or the breaker is open.
+            CallFailed: All tries failed, or the breaker is open.
         """
         began, number = self._clock(), 0
         while True:
@@ -260,18 +260,18 @@ class CallGuard:
 
     def _admit(self) -> None:
         if not self.breaker.admit():
-            raise CallFailed(f"{self._service} is left alone for a while after failures in a row")
+            raise CallFailed(f"{self._service} is not called for a while after repeated failures")
 
     def _succeeded(self) -> None:
         self.breaker.succeeded()
         self.budget.refill()
 
     def _failed(self, error: BaseException, attempt: int, began: float) -> float:
-        """Tell the breaker; seconds until the next try.
+        """Report a failure to the breaker; returns the seconds until the next try.
 
         Raises:
-            CallFailed: There is none.
-            BaseException: The error itself, if the service is not to blame.
+            CallFailed: There is no further try.
+            BaseException: The error itself, if it is not a failure of the service.
         """
         failure = self._judge(error) if isinstance(error, Exception) else None
         if failure is None:
@@ -295,7 +295,7 @@ class CallGuard:
         return wait_s
 
     def _wait_s(self, failure: Failure, attempt: int) -> float:
-        """Full jitter, or as long as the service asks for if that is longer."""
+        """Wait with full jitter, or the wait that the service requests if that is longer."""
         doubled = self._retry.first_wait.total_seconds() * 2.0**attempt
         drawn = self._chance() * min(doubled, self._retry.longest_wait.total_seconds())
         asked = failure.retry_after or timedelta()

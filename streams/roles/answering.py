@@ -1,7 +1,7 @@
-"""A role that answers requests of folds: something slow is asked beside them, in a consumer group of its own.
+"""Base of roles that answer requests of folds: slow work runs outside the folds, in its own consumer group.
 
-Slow or away it holds up its answers and nothing else. An answer goes to the key of what it is about; one that comes
-again, because the role died before its offset was committed, changes nothing there.
+A slow or stopped role delays only its answers. An answer has the key of its entity; a repeated answer, after a crash
+before the commit of the offset, changes nothing there.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from streams.settings import Settings
 log = structlog.get_logger(__name__)
 
 WRITE_EVERY_S = 5.0
-"""What is answered by then is written: one slow answer does not hold up the rest of its poll."""
+"""Time after which finished answers are written, so that one slow answer does not delay the others of its poll."""
 
 _Request = TypeVar("_Request", bound=Output)
 _Reply = TypeVar("_Reply", bound=Struct)
 
 
 class ReceivedRequest(NamedTuple, Generic[_Request]):
-    """A request, and the record that carried it."""
+    """A request and its record."""
 
     request: _Request
     record: ConsumerRecord
@@ -49,11 +49,11 @@ Answered = tuple[ReceivedRequest[_Request], _Reply]
 
 
 class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
-    """Has requests answered and sends the answers back.
+    """Answers requests and writes the answers.
 
     Attributes:
-        requests: Events of the source that are answered.
-        together: Whether answers wait up to `WRITE_EVERY_S` for each other; else each is written when it is there.
+        requests: Event types of the source that it answers.
+        together: Whether answers wait up to `WRITE_EVERY_S` for each other; else each is written at once.
     """
 
     requests: ClassVar[tuple[type[Any], ...]]
@@ -66,14 +66,14 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
 
     @abstractmethod
     async def answer(self, asked: ReceivedRequest[_Request]) -> _Reply | None:
-        """The answer to a request; None: there is nothing to say, and nobody waits for it."""
+        """The answer to a request; None: no answer is needed."""
 
     def wanted(self, asked: Iterable[ReceivedRequest[_Request]]) -> Iterable[ReceivedRequest[_Request]]:
-        """Those requests of a poll that somebody waits for."""
+        """The requests of a poll that still need an answer."""
         return asked
 
     async def completed(self, answers: Sequence[Answered[_Request, _Reply]]) -> Sequence[Answered[_Request, _Reply]]:
-        """Answers that are written together, with what is made for all of them at once."""
+        """Complete answers that are written together, with work that is done in one batch."""
         return answers
 
     async def open(self) -> None:
@@ -81,14 +81,14 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
         await self._producer.start()
 
     async def close(self) -> None:
-        """Disconnect it."""
+        """Disconnect the producer."""
         await self._producer.stop()
 
     async def on_assigned(self, partitions: list[int]) -> None:
-        """Nothing is kept."""
+        """Does nothing: the role has no state."""
 
     async def refresh_keys(self) -> None:
-        """Answer with the keys that there are now."""
+        """Use the current keys for answers."""
         if self._producer.sealing is not None:
             self._producer.sealing.sealer.refresh()
 
@@ -102,7 +102,7 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
                 with stage("answer"):
                     under_way = [each for _, each in waiting]
                     await asyncio.wait(under_way, timeout=WRITE_EVERY_S, return_when=until)
-                self.watchdog.stir()  # who takes its time is waited for, not a stall
+                self.watchdog.stir()  # waiting for slow answers is no stall
                 answered, waiting = _first_answered(waiting)
                 if answered:
                     await self._send(await self.completed(answered))
@@ -115,7 +115,7 @@ class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
             return await self.answer(asked)
 
     def _readable(self, records: Iterable[ConsumerRecord]) -> list[ReceivedRequest[_Request]]:
-        """What can be read; the topic is a fold's own, so anything else is named in the log and left."""
+        """Decoded requests; unreadable records are logged and skipped, since only folds write to the topic."""
         (source,) = self.sources
         found: list[ReceivedRequest[_Request]] = []
         for record in records:
@@ -149,7 +149,7 @@ _Waiting = list[tuple[ReceivedRequest[_Request], "asyncio.Future[_Reply | None]"
 def _first_answered(
     waiting: _Waiting[_Request, _Reply],
 ) -> tuple[list[Answered[_Request, _Reply]], _Waiting[_Request, _Reply]]:
-    """What can be written, and what still waits: who asks twice is answered in the order of the requests."""
+    """Answers that can be written, and requests that still wait; answers of one key keep the order of its requests."""
     answered: list[Answered[_Request, _Reply]] = []
     later: _Waiting[_Request, _Reply] = []
     held: set[bytes | None] = set()

@@ -1,8 +1,8 @@
 """Facts and retractions of a message by rules: the entry of this package.
 
-`attribution` leaves what the user says for themselves, `statements` cuts it into clauses of a canonical form, and rules
-in the other modules, found by a clause's first words, say what it means. Beside them stand facts that are taken for
-granted: a name in apposition, "my latex allergy". English; German and Spanish for names and places.
+`attribution` keeps the text that the user says for themselves, `statements` splits it into clauses of a canonical form,
+and the rules of the other modules, selected by a clause's first words, extract facts. Presupposed facts are found, too:
+a name in apposition, "my latex allergy". English; German and Spanish for names and places.
 """
 
 import re
@@ -33,14 +33,14 @@ from models.text.words import word_set, words_of
 _RE = PatternTables("facts_patterns").section("extraction")
 
 MAX_FACTS = 64
-"""Of one message; as many as `FactsExtracted` takes."""
+"""Maximum number of facts of a message, as in `FactsExtracted`."""
 
 
 class Extraction(Struct, frozen=True):
-    """What a message says of its user."""
+    """Facts and retractions that a message states about its user."""
 
     facts: list[ExtractedFact] = []
-    """One per category and key."""
+    """At most one for each category and key."""
     retractions: list[Retraction] = []
 
 
@@ -54,11 +54,11 @@ _ENDED_HABIT = re.compile(r"(?:eat|drink|consume|smoke) (?P<v>.+)", re.IGNORECAS
 
 
 FactRule = tuple[re.Pattern[str], Build]
-"""What a statement says that begins so."""
+"""Pattern of a statement's beginning, and the function that builds its facts."""
 
 
 def _relative(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    """What a relative of the user must avoid or suffers from is a fact of that person: `daughter_allergy_peanuts`."""
+    """Health facts of a relative, with the person in the key: `daughter_allergy_peanuts`."""
     verb, said = match["verb"].lower(), match["v"]
     own = f"I'm {said}" if verb in {"is", "are"} else f"I {FIRST_PERSON_FORMS.get(verb, verb.removesuffix('s'))} {said}"
     for each in _said(replace(statement, text=own)):
@@ -69,7 +69,7 @@ def _relative(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 _OF_HEALTH = ("allergy_", "medical_", "avoids_", "diet", "accessibility")
 _READERS = identity.READERS | limits.READERS | preferences.READERS | orders.READERS | named(_relative)
 _OPENED: dict[str, list[FactRule]] = defaultdict(list)
-"""By a statement's first word; behind "I" by its first two."""
+"""Rules by a statement's first word; for "I", "we" and "you" by its first two."""
 _ANYWHERE: list[tuple[str, FactRule]] = []
 
 
@@ -92,10 +92,10 @@ _add(TABLES["orders"].rows("orders"))
 
 
 def extract(content: str) -> Extraction:
-    """What a user's message says of them, and what it takes back; of a long one its head and tail count.
+    """Extract facts and retractions of a user from their message; of a long message, only its head and tail are read.
 
-    Confidence is what the wording deserves (user memory: "My name is" 1.0, "I prefer" 0.9, "Call me" 0.6), lowered by
-    hedges. What is asked, supposed, quoted, passing, past, of others or for one answer only is left out.
+    The wording determines the confidence (user memory: "My name is" 1.0, "I prefer" 0.9, "Call me" 0.6); hedges lower
+    it. Questions, suppositions, quotes, temporary, past and others' facts, and wishes for one answer are ignored.
 
     >>> [f"{fact.key}={fact.value} {fact.confidence}" for fact in extract("My name is Alex and I prefer Python").facts]
     ['name=Alex 1.0', 'language=Python 0.9']
@@ -151,7 +151,7 @@ def _said(statement: Statement) -> Iterable[Finding]:
 
 
 def _ended(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    """What "I no longer …" takes back is what "I …" would say; not to eat something any more is a fact."""
+    """Retractions from "I no longer …": what "I …" would state; "no longer eat …" is a fact instead."""
     said = next(value for name, value in match.groupdict().items() if name.startswith("v") and value)
     subject = next((value for name, value in match.groupdict().items() if name.startswith("s") and value), "")
     if habit := _ENDED_HABIT.match(said):

@@ -1,14 +1,14 @@
-"""Meaning of an empty answer: nobody of that name, something on its way, or nothing to tell.
+"""Meaning of an empty response: the user is unknown, data is still being processed, or nothing is stored.
 
-| nobody of that name was heard of | known: false |
+| case | flags |
 |---|---|
-| something that was sent is not indexed yet, or is indexed and not yet in the user's memory | caught up: false |
-| the user is known and memory is up to date: there is nothing | both true |
+| the user is unknown | known: false |
+| a turn is not indexed yet, or is indexed but not yet in the user's memory | caught up: false |
+| the user is known and the memory is current: nothing is stored | both true |
 
-It is looked at before the answer is read, as far as the process has heard of the logs: of what was sent some
-milliseconds ago it may not know yet. Who needs a certain turn waits for it (`after`). A process that does not read the
-logs itself (role `api`) cannot tell that they are read to their end; then it is left open, unless it sees that a turn
-is not in its user's memory yet.
+The flags are read before the response, from what the process knows of the logs: a turn sent some milliseconds ago may
+be missing. To wait for a certain turn, use `after`. A process that does not read the logs (role `api`) does not know
+their ends: then `caught_up` is unknown, unless a turn is visibly missing in its user's memory.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ HEADERS = {
     _CAUGHT_UP: "Whether the response includes all turns that the role received; absent if unknown (role `api`).",
     _LANGUAGE: "Language of the user, ISO 639-1; `unsupported`: no facts are extracted.",
 }
-"""Of answers that are lists; others have fields of the same meaning."""
+"""Headers of responses that are lists; others have fields with the same meaning."""
 _NEWEST = 8
-"""Turns of the highest offsets that are looked at: a user's sessions may lie in several partitions."""
+"""Turns with the highest offsets that are checked: a user's sessions may be in several partitions."""
 
 
 class OfAnApp(Protocol):
-    """What belongs to an app."""
+    """A record of an app."""
 
     @property
     def app_id(self) -> str:
-        """Whose."""
+        """Its app."""
         ...
 
 
@@ -51,12 +51,12 @@ _Record = TypeVar("_Record", bound=OfAnApp)
 
 
 class Freshness(NamedTuple):
-    """What an answer is worth.
+    """Completeness of a response.
 
     Attributes:
-        known: Whether the user, or what else was asked about, was ever heard of.
-        caught_up: Whether all that the process has heard of is in it; None: cannot be told.
-        language: What the user speaks, ISO 639-1; `unsupported`: no facts are read of it. Empty: not known.
+        known: Whether the user, session or app is known.
+        caught_up: Whether the response includes all turns that the process received; None: unknown.
+        language: Language of the user, ISO 639-1; `unsupported`: no facts are extracted. Empty: unknown.
     """
 
     known: bool
@@ -65,13 +65,13 @@ class Freshness(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """As headers of an answer."""
+        """As response headers."""
         told = {_KNOWN: self.known, _CAUGHT_UP: self.caught_up, _LANGUAGE: self.language or None}
         return {name: str(value).lower() for name, value in told.items() if value is not None}
 
     @classmethod
     def of(cls, headers: Mapping[str, str]) -> Freshness:
-        """What headers of an answer say; a role of an earlier release says nothing, and seemed to know everybody.
+        """Read response headers; a role of an earlier release has none, which counts as known.
 
         >>> Freshness.of(Freshness(known=False, caught_up=None).headers)
         Freshness(known=False, caught_up=None, language='')
@@ -81,38 +81,38 @@ class Freshness(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How far a user's memory is, in one app or in several.
+    """Progress of a user's memory, in one app or in several.
 
     Attributes:
-        fresh: What the answer is worth.
-        user: Of several apps the one that spoke last, before those whose memory is off; None if nothing is known.
-        off: Apps in which the user's memory is off: of each nothing is told, whichever spoke last.
+        fresh: Completeness of the response.
+        user: Stats of the app with the last turn, preferring apps whose memory is not off; None if unknown.
+        off: Apps in which the user's memory is off: nothing of them is returned.
     """
 
     fresh: Freshness
     user: UserMemoryChanged | None = None
     off: frozenset[str] = frozenset()
     apps: tuple[str, ...] = ()
-    """The others that know the user."""
+    """Other apps that know the user."""
 
     def told(self, records: Iterable[_Record]) -> list[_Record]:
-        """Those of the apps in which the user's memory is not off."""
+        """Records of apps in which the user's memory is not off."""
         return [record for record in records if record.app_id not in self.off]
 
     def searched(self, apps: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Of the apps that may be read, None for all, those that are looked through where there are others: not off."""
+        """Apps to search, out of the readable ones (None for all): those that are not off, if there are others."""
         if not (self.off and self.apps):
             return apps
         return tuple(app for app in (self.apps if apps is None else apps) if app not in self.off)
 
 
 class MemoryProgress:
-    """Compares what is indexed of turns with what is in users' memory.
+    """Compares indexed turns with users' memory.
 
     Args:
         turns: Turns by session and number.
-        users: How far users' memories are.
-        at_end: Whether the logs are read to their end; None: it cannot be told here.
+        users: Stats of users' memories.
+        at_end: Whether the logs are read to their end; None: unknown in this process.
     """
 
     def __init__(self, turns: SessionVectorMemory, users: UserMemory, at_end: Callable[[], bool | None]) -> None:
@@ -163,7 +163,7 @@ def _understood(user: UserMemoryChanged) -> str:
 
 
 def _last_of_each(newest: Iterable[RememberedTurn], stands: UserMemoryChanged | None) -> list[RememberedTurn]:
-    """The last turn of each session; a late one never comes into a user's memory. Of several apps that which stands."""
+    """The last turn of each session, since late turns never enter a user's memory; only of the app of `stands`."""
     mine = [turn for turn in newest if stands is None or turn.app_id == stands.app_id]
     last = {(turn.app_id, turn.session_id): turn for turn in sorted(mine, key=lambda turn: turn.turn)}
     return list(last.values())
