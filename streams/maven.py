@@ -123,8 +123,8 @@ def _fetch_one(coordinate: str, sha256: str, cache: Path, staging: Path, fetch: 
         jar.unlink(missing_ok=True)
         raise JarError(
             f"{name}: sha256 is {found}, pinned is {sha256}. The file was removed. "
-            "A proxy or mirror serves something else than what was published: "
-            "check the repositories that jgo is configured with, then try again."
+            "A proxy or mirror serves another file than the published one: "
+            "check the repositories in the configuration of jgo, then try again."
         )
     jar.replace(cache / name)
 
@@ -138,8 +138,8 @@ def _with_retries(fetch: Fetch, instead: str, coordinate: str, staging: Path) ->
         except (OSError, RuntimeError, AssertionError) as failure:  # what jgo and requests raise
             failures.append(failure)
     raise JarError(
-        f"cannot fetch {coordinate}: {failures[-1]}. Check the network or the repositories that jgo is "
-        f"configured with, or {instead}."
+        f"cannot fetch {coordinate}: {failures[-1]}. Check the network or the repositories in the "
+        f"configuration of jgo, or {instead}."
     ) from failures[-1]
 
 

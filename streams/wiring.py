@@ -79,7 +79,7 @@ def _asking(policy: Policy, llm: LlmSettings) -> Policy:
         if policy.apps.answer_within <= llm.memory_timeout:
             raise ConfigurationError(
                 f"the policy's apps.answer_within ({policy.apps.answer_within}) must exceed llm.memory_timeout "
-                f"({llm.memory_timeout}): nobody would wait for the answers"
+                f"({llm.memory_timeout}): else every answer comes too late"
             )
         policy = structs.replace(policy, apps=structs.replace(policy.apps, ask=True))
     return policy
@@ -95,11 +95,11 @@ def written_policy(settings: Settings) -> Policy:
     if path is None:
         return Policy()
     if path.suffix in {".yaml", ".yml"}:
-        raise ConfigurationError(f"policy_file {path}: a policy is TOML or JSON, not YAML: write it as one of these")
+        raise ConfigurationError(f"policy_file {path}: a policy must be TOML or JSON, not YAML")
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"policy_file {path}: {error.strerror}. Name a readable TOML or JSON file.") from error
+        raise ConfigurationError(f"policy_file {path}: {error.strerror}. Set a readable TOML or JSON file.") from error
     return load_policy(data, "json" if path.suffix == ".json" else "toml")
 
 
@@ -115,7 +115,7 @@ def embedder_of(settings: Settings) -> Embedder:
     if settings.vectors.embedder != "openai":
         return _loaded(settings.vectors.embedder)
     if not server.base_url or not server.model:
-        raise ConfigurationError("vectors.embedder is openai: name vectors.embedding.base_url and …model")
+        raise ConfigurationError("vectors.embedder is openai: set vectors.embedding.base_url and …model")
     from streams.inference.openai_embedder import OpenAiEmbedder  # noqa: PLC0415 - extra `llm`
 
     return OpenAiEmbedder(
@@ -188,7 +188,7 @@ def llm_of(settings: Settings) -> Llm | None:
     if not llm.base_url:
         return None
     if not llm.model:
-        raise ConfigurationError("llm.base_url is set: name llm.model, as the server calls it")
+        raise ConfigurationError("llm.base_url is set: also set llm.model, as the server names it")
     from streams.inference.llm_client import OpenAiLlm  # noqa: PLC0415 - extra `llm`
 
     return OpenAiLlm(llm.base_url, llm.model, llm.api_key, llm.timeout, json_mode=llm.json_mode)
@@ -206,7 +206,7 @@ def judge_of(settings: Settings) -> Judge | None:
     if judge.kind == "openai":
         server = judge.openai
         if not server.base_url or not server.model:
-            raise ConfigurationError("judge.kind is openai: name judge.openai.base_url and …model")
+            raise ConfigurationError("judge.kind is openai: set judge.openai.base_url and …model")
         from streams.inference.llm_client import OpenAiLlm  # noqa: PLC0415 - likewise
         from streams.inference.openai_judge import OpenAiJudge  # noqa: PLC0415 - extra `llm`
 
@@ -215,7 +215,7 @@ def judge_of(settings: Settings) -> Judge | None:
         return OpenAiJudge(llm, form=server.form, top_logprobs=server.top_logprobs, sure=server.sure)
     named = judge.onnx
     if named.model is None:
-        raise ConfigurationError("judge.kind is onnx: name judge.onnx.model, an ONNX text classifier")
+        raise ConfigurationError("judge.kind is onnx: set judge.onnx.model to an ONNX text classifier")
     from streams.inference.onnx_judge import OnnxJudge  # noqa: PLC0415 - loads weights
 
     return OnnxJudge(**dict(named))
@@ -357,7 +357,7 @@ async def run_api(settings: Settings, stop: asyncio.Event) -> None:
 
     if not settings.vectors.url:
         raise ConfigurationError(
-            "role api reads from a Qdrant server: set vectors.url. Without one the index role serves the same, at "
+            "role api reads from a Qdrant server: set vectors.url. Without a server, the index role serves the same on "
             f"port {settings.http.index_port}"
         )
     async with _serving(settings, "api") as (embedder, store, beside):

@@ -62,13 +62,13 @@ app = group("List, acknowledge and label alerts, and send a test alert through t
 )
 def list_alerts(
     *,
-    status: Annotated[AlertStatus | None, typer.Option(help="Only alerts in this state.")] = None,
+    status: Annotated[AlertStatus | None, typer.Option(help="Filter by state.")] = None,
     labels: Annotated[
         bool, typer.Option("--labels", help="Show each alert's latest label; reads all of turns.v1.")
     ] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """List alerts by their latest change, the latest last."""
+    """List alerts, sorted by their latest change; the latest is last."""
     settings = load_settings()
     found = asyncio.run(latest_alerts(settings))
     said = asyncio.run(alert_labels.latest_labels(settings)) if labels else {}
@@ -87,7 +87,7 @@ def list_alerts(
         if alert.alert_id in said:
             typer.echo(alert_labels.explained(said[alert.alert_id]))
     firing = any(alert.status is AlertStatus.FIRING for alert in shown)
-    advice = "`turntide alerts ack ID` acknowledges one" if firing else "`turntide alerts label ID` says what was right"
+    advice = "`turntide alerts ack ID` acknowledges one" if firing else "`turntide alerts label ID` labels one"
     printed.message(f"{len(shown)} alerts{f'; {advice}' if shown else ''}")
 
 
@@ -95,11 +95,11 @@ def list_alerts(
 def ack(
     alert_id: Annotated[str, typer.Argument(help="Id of the alert, as `list` shows it.")],
     *,
-    by: Annotated[str, typer.Option(help="Who acknowledges.")] = "",
-    note: Annotated[str, typer.Option(help="Remark.")] = "",
+    by: Annotated[str, typer.Option(help="Name of the person who acknowledges.")] = "",
+    note: Annotated[str, typer.Option(help="Note to store with it.")] = "",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Acknowledge an alert: it does not repeat until it worsens or is resolved."""
+    """Acknowledge an alert: it is not sent again until it worsens or is resolved."""
     (said,) = asyncio.run(say(load_settings(), [alert_id], AlertAcknowledged, by=by, note=note))
     Printer(output).record({"alert_id": alert_id, "session_id": said.session_id, "by": by, "sent": True})
 
@@ -113,18 +113,18 @@ def ack(
 )
 def label(
     alert_ids: Annotated[
-        list[str] | None, typer.Argument(help="Ids of alerts, as `list` shows them; none with --session.")
+        list[str] | None, typer.Argument(help="Ids of alerts, as `list` shows them. Excludes --session.")
     ] = None,
     *,
     escalating: Annotated[
-        bool, typer.Option("--true/--false", help="The session did escalate, or it was a false alarm.")
+        bool, typer.Option("--true/--false", help="Whether the session escalated, or it was a false alarm.")
     ],
     session: Annotated[
-        str, typer.Option(help="A session instead, as the archive has it: one that escalated without an alert.")
+        str, typer.Option(help="Instead of alerts: id of an archived session that escalated without an alert.")
     ] = "",
     app_id: SessionAppOption = "",
-    reason: Annotated[str, typer.Option(help="Why.")] = "",
-    by: Annotated[str, typer.Option(help="Who says so.")] = "",
+    reason: Annotated[str, typer.Option(help="Reason for the label.")] = "",
+    by: Annotated[str, typer.Option(help="Name of the person who labels.")] = "",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Label alerts, open or resolved, as right or wrong; or label a session that escalated without an alert.
@@ -133,7 +133,7 @@ def label(
     """
     settings, said = load_settings(), {"reason": reason, "by": by}
     if bool(alert_ids) == bool(session):
-        raise ConfigurationError("name ids of alerts, or one session by --session")
+        raise ConfigurationError("give either ids of alerts, or a session with --session")
     if session:
         made, partition = alert_labels.label_of_session(settings, session, app_id, escalating=escalating, **said)
         asyncio.run(send_to_turns(settings, [input_record(made, partition)]))
@@ -147,9 +147,9 @@ def label(
 @role_command(app, "turntide alerts similar 1b4e28ba-…", "turntide alerts similar 1b4e28ba-… --limit 50 --output json")
 def similar(
     context: CommandContext,
-    alert_id: Annotated[str, typer.Argument(help="Id of the alert, as `list` shows it; within live.window.")],
+    alert_id: Annotated[str, typer.Argument(help="Id of an alert within live.window, as `list` shows it.")],
     *,
-    limit: Annotated[int, typer.Option(min=1, max=50, help="Sessions at most.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=50, help="Maximum number of sessions.")] = 10,
 ) -> None:
     """List sessions of the alert's app with turns similar to its evidence, from a running role's index."""
     found = context.ask("find_similar_sessions", alert_id=alert_id, limit=limit).body["sessions"]
@@ -165,12 +165,12 @@ def similar(
 def searches(
     context: CommandContext,
     *,
-    app_id: Annotated[str, typer.Option("--app", help="Of this app's alerts; none: of all that the token reads.")] = "",
-    save: Annotated[str, typer.Option(help="Title to save a search under; --app is needed.")] = "",
-    let_go: Annotated[str, typer.Option(help="Title of a search to delete.")] = "",
-    show: Annotated[ShownAlerts, typer.Option(help="Which alerts.")] = "open",
-    severity: Annotated[Severity | None, typer.Option(help="How urgent; none: any.")] = None,
-    harm: Annotated[Harm | None, typer.Option(help="Kind of harm; none: any.")] = None,
+    app_id: Annotated[str, typer.Option("--app", help="App of the searches. Default: all that the token reads.")] = "",
+    save: Annotated[str, typer.Option(help="Title under which to save a search; needs --app.")] = "",
+    let_go: Annotated[str, typer.Option(help="Title of the search to delete; needs --app.")] = "",
+    show: Annotated[ShownAlerts, typer.Option(help="State of the alerts to show.")] = "open",
+    severity: Annotated[Severity | None, typer.Option(help="Filter by severity. Default: all.")] = None,
+    harm: Annotated[Harm | None, typer.Option(help="Filter by kind of harm. Default: all.")] = None,
 ) -> None:
     """List, save and delete searches of an app's alerts, shared by everyone who sees them on the live page."""
     if not save and not let_go:
@@ -178,7 +178,7 @@ def searches(
         context.rows("saved searches", found, columns("app_id", "title", "show", "severity", "category"))
         return
     if not app_id or (save and let_go):
-        raise ConfigurationError("give --app, and one of --save and --let-go")
+        raise ConfigurationError("use --app, and one of --save and --let-go")
     search = {"title": save or let_go, "show": show, "severity": severity, "category": harm}
     context.finish(context.ask("save_search", {"app_id": app_id, "search": search, "kept": bool(save)}), _titles)
 
@@ -190,7 +190,7 @@ def _titles(body: Mapping[str, Any]) -> Mapping[str, Any]:
 @app.command("test", epilog=examples("turntide alerts test", "turntide alerts test --sink slack --output json"))
 def send_test(
     *,
-    sink: Annotated[str, typer.Option(help="Only this one: webhook, slack, pagerduty … None: each that is set.")] = "",
+    sink: Annotated[str, typer.Option(help="One sink: webhook, slack, pagerduty … Default: all that are set.")] = "",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Send a clearly marked test alert through each configured sink; exit code 1 if a sink does not accept it."""
@@ -227,7 +227,7 @@ async def say(settings: Settings, alert_ids: Sequence[str], kind: type[Said], **
     alerts, wanted = await latest_alerts(settings), list(dict.fromkeys(alert_ids))
     if unknown := [alert_id for alert_id in wanted if alert_id not in alerts]:
         raise ConfigurationError(
-            f"no alert has the id {', '.join(unknown)}: nothing was written. `turntide alerts list` shows them"
+            f"no alert has the id {', '.join(unknown)}: nothing was written. `turntide alerts list` lists alerts"
         )
     now, each_of = datetime.now(UTC), [alerts[alert_id] for alert_id in wanted]
     said = [
@@ -243,8 +243,8 @@ async def say(settings: Settings, alert_ids: Sequence[str], kind: type[Said], **
     over = [of for of in each_of if kind is AlertLabelled or of.status is AlertStatus.RESOLVED]
     if erased := await alert_labels.erased_since(settings, over):
         raise ConfigurationError(
-            f"the session of alert {', '.join(sorted(erased))} was erased: nothing was written, for it would bring its "
-            "name back"
+            f"the session of alert {', '.join(sorted(erased))} was erased: nothing was written, since the record would "
+            "store its name again"
         )
     await send_to_turns(settings, [input_record(each, alerts[each.alert_id].source.partition) for each in said])
     return said
@@ -289,7 +289,7 @@ async def try_sinks(settings: Settings, alert: AlertChanged, only: str = "") -> 
     if not every:
         raise ConfigurationError(NO_SINK)
     if not sinks:
-        raise ConfigurationError(f"--sink {only}: not configured; there is {', '.join(sink.name for sink in every)}")
+        raise ConfigurationError(f"--sink {only}: not configured; configured: {', '.join(sink.name for sink in every)}")
     results: list[dict[str, object]] = []
     for sink in sinks:
         said = ""

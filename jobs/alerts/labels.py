@@ -36,8 +36,8 @@ def label_of_session(
         partition = stands_on(lake, session)
     if partition is None:
         raise ConfigurationError(
-            f"the archive has no session {session_id} of app {session.app_id}: nothing was labelled. `turntide query` "
-            '"FROM sessions" lists them'
+            f"the archive has no session {session_id} of app {session.app_id}: nothing was labelled. `turntide query "
+            '"FROM sessions"` lists sessions'
         )
     return AlertLabelled(
         session_id=session_id,

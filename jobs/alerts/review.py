@@ -182,21 +182,21 @@ def review(
     *,
     app: AppOption = None,
     since: SinceOption = None,
-    limit: Annotated[int, typer.Option(min=1, help="Sessions and alerts to list at most.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of sessions and alerts.")] = 20,
     export: Annotated[
         Path | None,
         typer.Option(help="Write the labelled sessions instead, with their text: JSON lines for training."),
     ] = None,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """List the sessions and alerts that most need a label: readers disagree, or the score is near the threshold.
+    """List the sessions and alerts that most need a label: judges disagree, or the score is near the threshold.
 
-    Alternates the alert with which the slower judge disagrees most and the session, alerting or not, whose score
-    is nearest the threshold; none that has a label. `turntide alerts label` answers. No text is shown: the live page
-    has it.
+    The list alternates between the alert with the largest disagreement of the slower judge and the session, with or
+    without an alert, whose score is nearest the threshold. Labelled ones are left out. `turntide alerts label` labels
+    one. The list shows no text; the live page does.
 
-    --export writes what is labelled as lines that `turntide lab train scorer --data` and `turntide alerts backtest
-    --data` read. They hold what people said: an erasure does not reach them.
+    --export writes the labelled sessions as lines for `turntide lab train scorer --data` and `turntide alerts backtest
+    --data`. The file holds text of users, and an erasure does not reach it.
     """
     from jobs.escalation.backtest.judging import in_utc, require_folder
     from streams.archive.catalog import paths_of, reading
@@ -226,8 +226,8 @@ def review(
         rows = [{name: row[name] for name in (*_SHOWN, *(["link"] if base else []))} for row in rows]
     printed.rows("to review", rows)
     printed.message(
-        f"{len(rows)} of {len(found)} without a label; `turntide alerts label ALERT --true` or `--false` answers, of a "
-        "session without an alert `turntide alerts label --session ID --app APP`"
+        f"{len(rows)} of {len(found)} without a label; `turntide alerts label ALERT --true` or `--false` labels one, "
+        "and `turntide alerts label --session ID --app APP` a session without an alert"
     )
 
 
@@ -249,18 +249,18 @@ def triage(
     alert_ids: Annotated[list[str], typer.Argument(help="Ids of alerts, as `list` shows them.")],
     *,
     assign: Annotated[str | None, typer.Option(help="Assignee; '' for nobody.")] = None,
-    snooze: Annotated[float | None, typer.Option(min=0, help="Minutes without repeats; 0: send them now.")] = None,
-    repeats: Annotated[str | None, typer.Option(help="Alert of the same app that they repeat; '' for none.")] = None,
-    note: Annotated[str, typer.Option(help="Remark; also of alerts that are resolved.")] = "",
-    by: Annotated[str, typer.Option(help="Who says so.")] = "",
+    snooze: Annotated[float | None, typer.Option(min=0, help="Minutes without repeats; 0: end a snooze now.")] = None,
+    repeats: Annotated[str | None, typer.Option(help="Alert of the same app that they duplicate; '' for none.")] = None,
+    note: Annotated[str, typer.Option(help="Note to store; also for resolved alerts.")] = "",
+    by: Annotated[str, typer.Option(help="Name of the person who triages.")] = "",
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Assign alerts, snooze them, mark them as repeating another one, or add a note.
+    """Assign alerts, snooze them, mark them as duplicates of another one, or add a note.
 
-    A snoozed alert is sent again when its time is over or it worsens, a repeating one when it becomes critical.
+    A snoozed alert is sent again when the snooze ends or the alert worsens, a duplicate when it becomes critical.
     """
     if not note and {assign, snooze, repeats} == {None}:
-        raise ConfigurationError("nothing is said of the alerts: give --assign, --snooze, --repeats or --note")
+        raise ConfigurationError("the command changes nothing: use --assign, --snooze, --repeats or --note")
     until = None if snooze is None else datetime.now(UTC) + timedelta(minutes=snooze)
     news = {"assignee": assign, "snoozed_until": until, "duplicate_of": repeats, "note": note, "by": by}
     said = asyncio.run(say(load_settings(), alert_ids, AlertTriaged, **news))

@@ -31,8 +31,8 @@ _OF_CATALOG = {"duckdb", *_FRAMES}
 def attach(*, engine: Annotated[Engine, typer.Option("--for", help="Engine that reads.")] = "duckdb") -> None:
     """Print code that opens this archive in another engine, with its paths. Prints no password.
 
-    DuckDB, Polars and pandas read the archive itself, its views too; PyIceberg, Spark and Trino what `turntide archive
-    publish` wrote.
+    DuckDB, Polars and pandas read the archive itself and its views; PyIceberg, Spark and Trino read the tables of
+    `turntide archive publish`.
     """
     typer.echo(lines_for(engine, load_settings()))
 
@@ -45,12 +45,12 @@ def lines_for(engine: Engine, settings: Settings) -> str:
     """
     if engine not in _OF_CATALOG and not is_published(settings):
         raise ConfigurationError(
-            f"{engine} reads the archive as Iceberg tables, and there are none: run `turntide archive publish` first"
+            f"{engine} reads the archive as Iceberg tables, which do not exist: run `turntide archive publish` first"
         )
     place = place_of(settings)
     if (engine == "trino" and not place.is_rest) or (engine == "spark" and _driver(place) is None):
         raise ConfigurationError(
-            f"{engine.capitalize()} reads no catalog like {place.shown}: publish to a REST catalog "
+            f"{engine.capitalize()} cannot read the catalog {place.shown}: publish to a REST catalog "
             "(TURNTIDE_ICEBERG__URI=https://…), or read the archive with --for duckdb"
         )
     templates = msgspec.toml.decode(source("jobs/archive/attach.toml"), type=dict[str, str])

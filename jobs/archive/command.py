@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _EXIT_FINDINGS = 1
 
 
-app = group("Look after the archive: verify it, show what it holds, merge its files.")
+app = group("Maintain the archive: verify it, show its content, merge its files.")
 
 
 @app.command(epilog=examples("turntide archive parity", "turntide archive parity --output json"))
@@ -70,11 +70,11 @@ def _print_parity(found: Parity, printed: Printer) -> None:
         printed.message(f"not checked: {number} {claim}")
     if found.differences and found.erased_records:
         printed.message(
-            f"{found.erased_records} records were erased since: what they did to the clock is not known, which alone "
-            "may make windows and ends of sessions different"
+            f"{found.erased_records} records were erased since: their effect on the clock is unknown, which alone may "
+            "change windows and ends of sessions"
         )
     if not found.differences:
-        printed.message("everything that was checked is exactly equal")
+        printed.message("all compared events are exactly equal")
 
 
 @app.command(
@@ -85,11 +85,11 @@ def _print_parity(found: Parity, printed: Printer) -> None:
     )
 )
 def publish(
-    only: Annotated[list[str] | None, typer.Argument(metavar="TABLE", help="Tables of the schema raw; none: all.")] = (
+    only: Annotated[list[str] | None, typer.Argument(metavar="TABLE", help="Tables of schema raw. Default: all.")] = (
         None
     ),
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Publish the archive as Iceberg tables: add new rows, withdraw erased and expired ones.
@@ -104,7 +104,7 @@ def publish(
 
     unknown = sorted(set(only or ()) - set(TABLES))
     if unknown:
-        raise ConfigurationError(f"no table {', '.join(unknown)}: there are {', '.join(TABLES)}")
+        raise ConfigurationError(f"no table {', '.join(unknown)}: the tables are {', '.join(TABLES)}")
     settings = load_settings()
     with reading(paths_of(settings)) as con, opened(settings) as catalog, progress_bar("tables") as progress:
         done = publish_archive(
@@ -127,7 +127,7 @@ def verify(
     *,
     transactional: Annotated[
         bool,
-        typer.Option("--transactional", help="Producers use transactions, whose markers take offsets: no finding."),
+        typer.Option("--transactional", help="Producers use transactions: accept the offsets of their markers."),
     ] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
@@ -159,14 +159,14 @@ def verify(
         if hurt:
             printed.rows("damaged files", [msgspec.to_builtins(file) for file in hurt])
     for path in foreign:
-        printed.message(f"{path} is not the archive's: nobody reads it")
+        printed.message(f"{path} is a foreign file: the archive does not read it")
     if found.waiting_dead_letters:
-        printed.message(f"{found.waiting_dead_letters} refused turns wait for their dead letter")
+        printed.message(f"{found.waiting_dead_letters} refused turns have no dead letter yet")
     for finding in found.findings:
         printed.message(f"FINDING {finding}")
     if found.findings:
         raise typer.Exit(_EXIT_FINDINGS)
-    printed.message("every offset is archived or accounted for, once")
+    printed.message("every offset is archived, or skipped for a known reason, exactly once")
 
 
 @app.command(epilog=examples("turntide archive status", "turntide archive status --output json"))
@@ -192,7 +192,7 @@ def merge(
     *,
     keep_replaced_minutes: Annotated[
         float | None,
-        typer.Option(min=0, help="Delete replaced files after this; none: archive.keep_replaced. 0 hurts readers."),
+        typer.Option(min=0, help="Age to delete replaced files. Default: archive.keep_replaced. 0 breaks reads."),
     ] = None,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
@@ -221,7 +221,7 @@ def merge(
 )
 def retain(
     *,
-    apply: Annotated[bool, typer.Option("--apply", help="Remove it; else only print what would go.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Remove the data. Default: only print it.")] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Remove data older than the policy's `archive.retention`: text, rows that name a person, all rows.
@@ -248,7 +248,7 @@ def retain(
         withdraw(settings, now=now)
     printed.rows("removed" if apply else "would be removed", [msgspec.to_builtins(each) for each in found])
     if not found:
-        printed.message("nothing is older than the policy's archive.retention lets it be")
+        printed.message("no data is older than the policy's archive.retention")
     elif not apply:
         printed.message("nothing was changed; --apply removes it for good")
 

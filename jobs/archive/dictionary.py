@@ -185,10 +185,10 @@ DictionaryFormat = Literal["table", "json", "markdown", "html"]
     "turntide archive dictionary --output html > dictionary.html",
 )
 def dictionary(
-    view: Annotated[str | None, typer.Argument(help="Only this view; none: all.")] = None,
+    view: Annotated[str | None, typer.Argument(help="View to explain. Default: all.")] = None,
     *,
     output: Annotated[
-        DictionaryFormat, typer.Option("--output", help="How it is printed; html is one page with a search.")
+        DictionaryFormat, typer.Option("--output", help="Format; html is one page with a search.")
     ] = "table",
 ) -> None:
     """Explain the archive's views and columns: purpose, key, first query, types, units, privacy."""
@@ -209,7 +209,7 @@ def entries(view: str | None) -> list[dict[str, Any]]:
         ConfigurationError: There is no such view.
     """
     if view is not None and view not in VIEW_MEANINGS:
-        raise ConfigurationError(f"no view {view!r}: there are {', '.join(VIEW_MEANINGS)}")
+        raise ConfigurationError(f"no view {view!r}: the views are {', '.join(VIEW_MEANINGS)}")
     return [
         {
             "view": name,

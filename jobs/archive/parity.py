@@ -186,9 +186,9 @@ def _why_incomplete(con: duckdb.DuckDBPyConnection, place: TopicPartition) -> st
     counted = con.execute(f"SELECT count(*) FROM numbered_turns WHERE kafka_partition = {place.partition:d}").fetchone()
     rows = archived_count(con, only=place.partition) - (counted or (0,))[0]  # their offsets are among the missing
     if first or missing.get(EXPIRED):
-        return "its beginning is not archived: retention removed it from the topic before"
+        return "its beginning is not archived: retention removed it from the topic first"
     if missing.get(AGED):
-        return "records are not in the archive any more: its own retention removed them"
+        return "records were removed from the archive by its own retention"
     return "" if following <= rows + sum(missing.values()) else "records are missing: see `turntide archive verify`"
 
 

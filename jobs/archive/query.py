@@ -46,14 +46,14 @@ def query(
     *,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help=f"Print at most this many rows; a table shows {_TABLE_ROWS} unless told."),
+        typer.Option(min=1, help=f"Maximum number of rows. Default for tables: {_TABLE_ROWS}."),
     ] = None,
     output: Annotated[QueryFormat, typer.Option("--output", help="How the rows are printed.")] = "table",
     to: Annotated[
-        Path | None, typer.Option("--to", help="Write all rows to this file instead: parquet, json or csv.")
+        Path | None, typer.Option("--to", help="Write all rows to this file, as parquet, json or csv.")
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Run it; print the files of the archive that it read, and the time.")
+        bool, typer.Option("--explain", help="Run the query, and print the archive's files that it read, and the time.")
     ] = False,
     without_damage: WithoutDamageOption = False,
     files: FilesOption = False,
@@ -75,9 +75,9 @@ def query(
 
 
 # Typer shows the docstring, and the views are known elsewhere.
-query.__doc__ = f"""Ask the archive in SQL, read-only.
+query.__doc__ = f"""Query the archive in SQL, read-only.
 
-Views: {", ".join(VIEW_NAMES)}. `turntide archive dictionary` says what they mean, `DESCRIBE turns` shows columns.
+Views: {", ".join(VIEW_NAMES)}. `turntide archive dictionary` explains them, `DESCRIBE turns` lists columns.
 """
 
 
@@ -100,11 +100,11 @@ def open_for(paths: LakePaths, *writable: Path, without_damage: bool, files: boo
 
 def _check(output: QueryFormat, to: Path | None, *, explain: bool) -> None:
     if output == "parquet" and (to is None or explain):
-        raise ConfigurationError("Parquet is a file: say which with --to FILE, and leave --explain out")
+        raise ConfigurationError("--output parquet needs --to FILE, and excludes --explain")
     if to is not None and output == "table":
-        raise ConfigurationError("--to writes a file of rows: add --output parquet, json or csv")
+        raise ConfigurationError("--to writes rows to a file: add --output parquet, json or csv")
     if to is not None and explain:
-        raise ConfigurationError("--explain says what a query reads, --to writes its rows: one at a time")
+        raise ConfigurationError("--explain shows what a query reads, --to writes its rows: use one of them")
 
 
 def _print(con: duckdb.DuckDBPyConnection, sql: str, limit: int | None, form: OutputFormat) -> None:
@@ -167,14 +167,14 @@ def _refused(con: duckdb.DuckDBPyConnection, error: Exception) -> Exception:
         )
     if not _speaks_of_statement(error):
         return ConfigurationError(
-            f"the archive's engine could not compute a row ({type(error).__name__}): its message would repeat what is "
-            "in the row. Of casts, `try_cast` gives null instead"
+            f"the archive's engine could not compute a row ({type(error).__name__}); its message is hidden, since it "
+            "may quote the row. For a failing cast, `try_cast` returns null instead"
         )
     said = textwrap.indent(str(error).strip(), "  ")
     return ConfigurationError(
-        f"the archive's engine says:\n{said}\n"
+        f"the archive's engine reports:\n{said}\n"
         '`turntide query "SHOW TABLES"` lists the views, `turntide query "DESCRIBE turns"` the columns of one. '
-        "The archive is opened read-only, and other files are opened with --files alone."
+        "The archive is opened read-only; other files can be used only with --files."
     )
 
 

@@ -64,7 +64,7 @@ class Session:
         """Ask for statements until `.quit`, `exit` or Ctrl-D."""
         with suppress(ImportError):
             import readline  # noqa: F401 - line editing and history for input()
-        self._output.message("the archive, read-only; .help says what there is")
+        self._output.message("the archive, read-only; .help lists the commands")
         typed = ""
         while True:
             try:
@@ -130,7 +130,7 @@ class Session:
                 case [".help"]:
                     self._output.message(HELP)
                 case _:
-                    self._output.message(f"no such command: {words[0]}. .help says what there is")
+                    self._output.message(f"no such command: {words[0]}. .help lists the commands")
         except TurntideError as error:
             self._output.error(error)
 

@@ -24,16 +24,16 @@ _SCHEMAS = Path("schemas")
 
 app = group(
     "Write or check JSON Schemas, the AsyncAPI document, the data dictionary and the archive's views. Example "
-    "records are kept by hand: what was once written must decode for ever.",
+    "records are maintained by hand: every release must decode the records of earlier ones.",
 )
 
 
 @app.command(epilog=examples("turntide ops contracts write", "turntide ops contracts write --directory contracts"))
 def write(directory: DirectoryOption = _DIRECTORY, output: OutputOption = OutputFormat.TABLE) -> None:
-    """Write what differs. Refused where a view lost a column of its version, which would break readers."""
+    """Write the files that differ. Fails if a view would lose a column of its version, which would break readers."""
     if lost := breaks(directory):
         raise ConfigurationError(
-            f"readers rely on what {directory / NAME} promises: {'; '.join(lost)}. Keep it, or raise VIEWS_VERSION"
+            f"{directory / NAME} loses what readers rely on: {'; '.join(lost)}. Keep it, or raise VIEWS_VERSION"
         )
     write_files(directory, _generated(), "contracts", output, only_json_of=_SCHEMAS)
 

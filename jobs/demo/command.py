@@ -16,35 +16,35 @@ def demo(
     *,
     data_dir: Annotated[
         Path | None,
-        typer.Option(help="New or empty folder for broker, archive, logs and report; none: a temporary one."),
+        typer.Option(help="New or empty folder for broker, archive, logs and report. Default: a temporary one."),
     ] = None,
-    speed: Annotated[float, typer.Option(min=0.1, max=100.0, help="Play this many times faster.")] = 1.0,
+    speed: Annotated[float, typer.Option(min=0.1, max=100.0, help="Factor by which the demo runs faster.")] = 1.0,
     keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka and the roles running until Ctrl-C.")] = False,
-    view: Annotated[bool, typer.Option(help="Keep progress in view, or print plain lines.")] = True,
+    view: Annotated[bool, typer.Option(help="Show progress in place, or print plain lines.")] = True,
     clean: Annotated[
         bool,
         typer.Option(
-            "--clean", help="Remove what demos left in the temporary folder, or in --data-dir, and start none."
+            "--clean", help="Only remove files of earlier demos from the temporary folder, or from --data-dir."
         ),
     ] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Run everything on this machine and watch it work: about two minutes, and nothing stays running.
+    """Run everything on this machine and watch it work: about two minutes, and nothing is left running.
 
-    Starts a real Apache Kafka (fetched on first use; TURNTIDE_KAFKA=host:port uses yours instead, under a prefix of the
-    demo's own that is deleted afterwards), creates the topics, starts the roles sessions, memory, enrich, index and
-    archive, plays twenty-one conversations, and shows what Turntide makes of them. Leaves archive, logs and a report.
+    Starts a real Apache Kafka (fetched on first use; TURNTIDE_KAFKA=host:port uses yours instead, with its own topic
+    prefix, deleted afterwards), creates the topics, starts the roles sessions, memory, enrich, index and archive, plays
+    twenty-one conversations, and shows the results. Archive, logs and a report stay in the folder.
 
-    Topics of conversation come, are packed, unpacked and evicted under a compressed clock: a minute for a day. A user
-    speaks in three sessions; at the end memory is asked over HTTP for the user's name and for an episode. Two people
-    build something in 250 turns; the project's memory is asked for what they decided, before and after they changed
-    their minds.
+    Topics of conversation are opened, packed, unpacked and evicted under a compressed clock: a minute for a day. A user
+    talks in three sessions; at the end the demo requests the user's name and an episode over HTTP. Two people build
+    something in 250 turns; the demo requests their decision from the project's memory, before and after they changed
+    it.
 
     One conversation escalates slowly, with detours, and must alert well before its end; homework about security and
     questions about medicine must not alert.
 
-    Exits with 1 if not exactly the expected sessions alert, each before its last third, if topics did not do all of
-    that, or if memory does not answer what it should.
+    The exit code is 1 unless exactly the expected sessions alert, each before its last third, the topics do all of
+    that, and memory returns the expected answers.
     """
     from jobs.demo.run import run
     from jobs.demo.stage import Stage, new_folder
@@ -53,7 +53,7 @@ def demo(
         _clean(data_dir, Printer(output))
         return
     if output is OutputFormat.CSV:
-        raise ConfigurationError("the demo prints a table or json: choose one of them for --output")
+        raise ConfigurationError("the demo prints only table or json: set --output to one of them")
     folder = (data_dir or new_folder()).resolve()
     stage = Stage(output, view=view)
     try:

@@ -64,7 +64,7 @@ def run(data_dir: Path, stage: Stage, *, speed: float, keep: bool) -> DemoSummar
     began_s = time.monotonic()
     state, questions = DemoState.of(load_play()), load_questions()
     if data_dir.exists() and any(data_dir.iterdir()):
-        raise ConfigurationError(f"--data-dir {data_dir} is not empty: name a new folder, or none for a temporary one")
+        raise ConfigurationError(f"--data-dir {data_dir} is not empty: give a new folder, or none for a temporary one")
     data_dir.mkdir(parents=True, exist_ok=True)
     with ExitStack() as running:
         running.enter_context(held(data_dir))
@@ -214,7 +214,7 @@ async def _see_that_they_run(roles: list[RoleProcess]) -> None:
     while True:
         for role in roles:
             if not role.running():
-                raise RoleFailed(f"role {role.role} ended in the middle of the play:\n{role.log_tail()}")
+                raise RoleFailed(f"role {role.role} ended during the demo:\n{role.log_tail()}")
         await asyncio.sleep(_LOOK_AT_ROLES_EVERY_S)
 
 

@@ -83,7 +83,7 @@ def remove(folder: Path) -> bool:
     from jobs.operate.broker.local_kafka import broker_record
 
     if not folder.is_dir() or (any(folder.iterdir()) and not (folder / _POLICY).is_file()):
-        raise ConfigurationError(f"{folder} is no folder of a demo: nothing is removed")
+        raise ConfigurationError(f"{folder} is not a folder of a demo: nothing is removed")
     record = broker_record(folder / "kafka")
     if record is not None and record.process():  # an earlier release holds no lock
         return False
@@ -204,7 +204,7 @@ class Stage:
 
     def interrupted(self, folder: Path) -> None:
         """Say what is left of a demo that did not end."""
-        text = f"stopped; what was written stays in {folder} until `{clean_command(folder)}`"
+        text = f"stopped; its files stay in {folder} until `{clean_command(folder)}`"
         self._console.print(Text(text), soft_wrap=True)
 
     def kept(self, settings: Settings, urls: Mapping[str, str]) -> None:

@@ -160,5 +160,5 @@ async def watching(
         admin(settings.kafka) as client,
     ):
         if missing := {t.full_name(settings.topic_prefix) for t in REGISTRY.topics} - await follower.topics():
-            raise StoreUnavailable(f"topics {', '.join(sorted(missing))} vanished: was the cluster reset?")
+            raise StoreUnavailable(f"topics {', '.join(sorted(missing))} no longer exist: was the cluster reset?")
         yield DemoWatch(settings, state, follower=follower, client=client, emit=emit)

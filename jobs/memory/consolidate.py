@@ -37,10 +37,10 @@ def consolidate(
 ) -> None:
     """Consolidate a project now; otherwise it happens every `consolidation.every` of the policy.
 
-    Archived memories are not lost: `turntide memory project restore` restores them. Exit code 1 if it has not ended.
+    `turntide memory project restore` restores the memories that it archives. Exit code 1 if it has not ended.
     """
     if (folder is None) == (not (app_id and project)):
-        raise ConfigurationError("name APP and PROJECT, or a folder with --dir")
+        raise ConfigurationError("give either APP and PROJECT, or a folder with --dir")
     if folder is not None:
         Printer(output).record(_of_folder(folder))
         return
@@ -49,7 +49,7 @@ def consolidate(
         result = _of_role(role, app_id, project, say)
     Printer(output).record(result)
     if not result["done"]:
-        Printer(output).message("it is under way: look again with `turntide memory project show`")
+        Printer(output).message("it is in progress: `turntide memory project show` shows its result")
         raise typer.Exit(EXIT_PENDING)
 
 
@@ -87,7 +87,7 @@ def _of_folder(folder: Path) -> dict[str, Any]:
     from streams.wiring import policy_of
 
     if not any((folder / name).exists() for name in FILES):
-        raise ConfigurationError(f"{folder} has none of {', '.join(FILES)}: name the folder of an export")
+        raise ConfigurationError(f"{folder} has none of {', '.join(FILES)}: give the folder of an export")
     with MemorySystem(folder, folder.resolve().name, policy=policy_of(load_settings()).projects) as memory:
         done = memory.consolidate()
     return {"done": True} | {name: 0 if done is None else getattr(done, name) for name in _FIGURES}

@@ -83,16 +83,16 @@ def erase(
         typer.confirm(f"Erase {described(request)} everywhere, for good?", abort=True, err=True)
     asyncio.run(KafkaEraseRequests(settings).request(request))
     again = f"turntide memory erase --status {request.request_id}"
-    printed.message(f"asked for as {request.request_id}")
+    printed.message(f"requested as {request.request_id}")
     if no_wait:
         printed.record({"request_id": request.request_id, "proved": False})
         printed.message(f"`{again}` shows the proof")
         return
     try:
-        with status_line("erasing (Ctrl-C only ends the waiting)", shown=output is not OutputFormat.JSON) as say:
+        with status_line("erasing (Ctrl-C ends only the waiting)", shown=output is not OutputFormat.JSON) as say:
             proof = asyncio.run(_proved(settings, request.request_id, say))
     except KeyboardInterrupt:
-        printed.message(f"the erasure goes on; `{again}` shows the proof")
+        printed.message(f"the erasure continues; `{again}` shows the proof")
         raise typer.Exit(_EXIT_INTERRUPTED) from None
     _finish(proof, printed)
 
@@ -104,7 +104,7 @@ def _request(*, user: str, session: str, app: str, purge_logs: bool, by: str) ->
         ConfigurationError: They name nobody, or two.
     """
     if not (user or session or app):
-        raise ConfigurationError("name what to erase: --user, --session or --app")
+        raise ConfigurationError("nothing is selected: use --user, --session or --app")
     scope: EraseScope = "session" if session else "user" if user else "app"
     return checked(
         EraseRequested(
@@ -147,7 +147,7 @@ async def _proof_of(settings: Settings, request_id: str) -> ErasureProved | str:
     if request_id in records.proved:
         return records.proved[request_id]
     if request_id not in records.requested:
-        raise ConfigurationError(f"no erasure has the id {request_id}: it is printed when one is asked for")
+        raise ConfigurationError(f"no erasure has the id {request_id}; a request for an erasure prints its id")
     return waits_for(records, request_id, await role_groups(settings, _ROLES))
 
 
@@ -163,12 +163,12 @@ async def _proved(settings: Settings, request_id: str, say: Callable[[str], None
 def waits_for(records: ErasureRecords, request_id: str, groups: Mapping[str, RoleGroup]) -> str:
     """Render what an erasure waits for as a sentence."""
     if not groups["archive"].members:
-        return "no archive worker runs to carry it out: start `turntide worker archive`"
+        return "no archive worker is running: start `turntide worker archive`"
     away = [role for role in _ROLES if groups[role].known and not groups[role].members]
     if away:
-        return f"role {away[0]} has something to erase and is not running: start `turntide worker {away[0]}`"
+        return f"role {away[0]} holds data to erase and is not running: start `turntide worker {away[0]}`"
     if request_id in records.vectors:
-        return "archive, logs and a last look at everything"
+        return "archive, logs and a final check of all stores"
     return "the index removes vectors" if request_id in records.due else "sessions, users and topics"
 
 

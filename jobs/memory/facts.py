@@ -10,11 +10,11 @@ from jobs.cli import group
 from jobs.shared.role_api import CommandContext, columns, role_command
 from models.events.user import FactCategory, MemoryMode
 
-app = group("Facts of users, from a running role: list, set, pin, delete. Who did it stands in the fact and the audit.")
+app = group("Facts of users, from a running role: list, set, pin, delete. Facts and audit record who changed them.")
 UserArgument = Annotated[str, typer.Argument(metavar="USER", help="Id of the user.")]
 CategoryArgument = Annotated[FactCategory, typer.Argument(metavar="CATEGORY", help="Kind of the fact.")]
 KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="Key of the fact, in snake case.")]
-AppOption = Annotated[str | None, typer.Option("--app", help="The user's app; none: as the token or the default says.")]
+AppOption = Annotated[str | None, typer.Option("--app", help="The user's app. Default: by the token, else `default`.")]
 
 
 @role_command(
@@ -25,7 +25,7 @@ def list_facts(
     user_id: UserArgument,
     *,
     app_id: AppOption = None,
-    past: Annotated[bool, typer.Option("--past", help="Also list past values.")] = False,
+    past: Annotated[bool, typer.Option("--past", help="Include past values.")] = False,
 ) -> None:
     """List facts of a user: active ones first, the most important first."""
     found = role.ask("list_user_facts", user_id=user_id, app_id=app_id, include_past=past or None).body["items"]
@@ -43,13 +43,13 @@ def set_fact(
     user_id: UserArgument,
     category: CategoryArgument,
     key: KeyArgument,
-    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="Value; none: unchanged.")] = None,
+    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="New value. Default: unchanged.")] = None,
     *,
-    pin: Annotated[bool | None, typer.Option("--pin/--no-pin", help="No later statement replaces it.")] = None,
-    importance: Annotated[float | None, typer.Option("--importance", min=0, max=1, help="0-1.")] = None,
+    pin: Annotated[bool | None, typer.Option("--pin/--no-pin", help="Protect it from later statements.")] = None,
+    importance: Annotated[float | None, typer.Option("--importance", min=0, max=1, help="Importance, 0-1.")] = None,
     app_id: AppOption = None,
 ) -> None:
-    """Write, correct or pin a fact. Later statements of the user replace it unless it is pinned."""
+    """Add, correct or pin a fact. Later statements of the user replace it unless it is pinned."""
     body = {"value": value, "importance": importance, "pinned": pin}
     given = {name: each for name, each in body.items() if each is not None}
     fact = {"user_id": user_id, "category": category.value, "key": key, "app_id": app_id}
@@ -79,7 +79,7 @@ def set_mode(
     *,
     app_id: AppOption = None,
 ) -> None:
-    """Switch a user's memory: it learns and is read, is only read, or neither. What it has stays until it is erased."""
+    """Set the mode of a user's memory: it learns and is read, is only read, or neither. Existing memory is kept."""
     role.finish(role.ask("set_memory_mode", {"mode": mode.value}, user_id=user_id, app_id=app_id))
 
 

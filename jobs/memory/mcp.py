@@ -82,7 +82,7 @@ class _Remote:
             answer = await self._client.request(route.method, path, content=content, params=params, headers=headers)
         except httpx.TransportError as error:
             raise StoreUnavailable(
-                f"the index role does not answer at {self._client.base_url}: is `turntide worker index` running there?"
+                f"the index role does not answer at {self._client.base_url}: start `turntide worker index` there"
             ) from error
         status = HTTPStatus(answer.status_code)
         try:
@@ -94,7 +94,7 @@ class _Remote:
             problem = msgspec.json.decode(answer.content, type=ProblemDetails)
         except (msgspec.DecodeError, KeyError) as error:
             raise StoreUnavailable(
-                f"{self._client.base_url} answers with {answer.status_code} and not as an index role does: check --url"
+                f"{self._client.base_url} answers {answer.status_code} and is not an index role: check --url"
             ) from error
         errors = [FieldError(each.field, each.detail) for each in problem.errors]
         raise Problem(status, problem.code, problem.detail, errors=errors)

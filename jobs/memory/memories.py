@@ -27,7 +27,7 @@ from models.errors import ConfigurationError
 
 _MOST_SPACES = 10_000
 MemoryArgument = Annotated[int, typer.Argument(metavar="ID", min=1, help="Number of the memory, as `list` shows it.")]
-UserOption = Annotated[str, typer.Option("--user", help="The space of this user in the app; none: the app's own.")]
+UserOption = Annotated[str, typer.Option("--user", help="Space of this user in the app. Default: the app's own space.")]
 
 
 MemorySearchMode = Literal["keyword", "semantic", "hybrid"]
@@ -45,12 +45,12 @@ def list_memories(
     app_id: AppArgument,
     *,
     user: UserOption = "",
-    shared: Annotated[bool, typer.Option("--shared", help="Also those that other apps share with it.")] = False,
+    shared: Annotated[bool, typer.Option("--shared", help="Include memories that other apps share with it.")] = False,
 ) -> None:
-    """List an app's memories, the latest updated first."""
+    """List an app's memories, latest update first."""
     found = role.ask("list_app_memories", app_id=app_id, user_id=user, include_shared=shared or None).body["memories"]
     role.rows(f"memories of {app_id}", found, _row)
-    role.output.message(f"{len(found)} memories; `turntide memory apps show {app_id} ID` has all of one")
+    role.output.message(f"{len(found)} memories; `turntide memory apps show {app_id} ID` prints one in full")
 
 
 @role_command(app, "turntide memory apps show support 7")
@@ -70,16 +70,16 @@ def edit(
     app_id: AppArgument,
     memory_id: MemoryArgument,
     *,
-    content: Annotated[str | None, typer.Option("--content", help="The new text.")] = None,
-    importance: Annotated[float | None, typer.Option("--importance", min=0, max=10, help="0-10.")] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="All its tags; once for each.")] = None,
-    share_with: Annotated[list[str] | None, typer.Option("--share-with", help="All apps that may read it too.")] = None,
+    content: Annotated[str | None, typer.Option("--content", help="New text.")] = None,
+    importance: Annotated[float | None, typer.Option(min=0, max=10, help="New importance, 0-10.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Replaces all tags; repeat for several.")] = None,
+    share_with: Annotated[list[str] | None, typer.Option("--share-with", help="All other apps that read it.")] = None,
     share_with_nobody: Annotated[bool, typer.Option("--share-with-nobody", help="Stop sharing.")] = False,
     user: UserOption = "",
 ) -> None:
     """Edit a memory by hand, or share it with other apps; fields not named do not change."""
     if share_with and share_with_nobody:
-        raise typer.BadParameter("--share-with and --share-with-nobody contradict each other")
+        raise typer.BadParameter("--share-with and --share-with-nobody exclude each other")
     sharing = [] if share_with_nobody else share_with or None
     given = {"content": content, "importance": importance, "tags": tag or None, "sharedWith": sharing}
     _edit(role, app_id, memory_id, user, {name: value for name, value in given.items() if value is not None})
@@ -94,7 +94,7 @@ def pin(
     off: Annotated[bool, typer.Option("--off", help="Unpin it.")] = False,
     user: UserOption = "",
 ) -> None:
-    """Pin a memory: it is never compacted away."""
+    """Pin a memory: compaction never removes it."""
     _edit(role, app_id, memory_id, user, {"pinned": not off})
 
 
@@ -117,10 +117,10 @@ def purge(role: CommandContext, app_id: AppArgument, *, yes: YesOption = False, 
 def search(
     role: CommandContext,
     app_id: AppArgument,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="What is looked for.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Text to search for.")],
     *,
-    mode: Annotated[MemorySearchMode, typer.Option("--mode", help="By words, by similarity, or both.")] = "hybrid",
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many at most.")] = 10,
+    mode: Annotated[MemorySearchMode, typer.Option(help="Match by words, by similarity, or both.")] = "hybrid",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="Maximum number.")] = 10,
     user: UserOption = "",
 ) -> None:
     """Search an app's memories, best first."""
@@ -131,10 +131,10 @@ def search(
 @role_command(app, "turntide memory apps stats", "turntide memory apps stats support --since-units 260")
 def stats(
     role: CommandContext,
-    app_id: Annotated[str | None, typer.Argument(metavar="[APP]", help="Id of the app; none: all apps.")] = None,
+    app_id: Annotated[str | None, typer.Argument(metavar="[APP]", help="Id of the app. Default: all apps.")] = None,
     *,
     since_units: Annotated[
-        float | None, typer.Option("--since-units", min=0, help="Also print the energy spent in this period.")
+        float | None, typer.Option(min=0, help="Units spent at an earlier time: also print the units spent since then.")
     ] = None,
     user: UserOption = "",
 ) -> None:
@@ -150,11 +150,11 @@ def uninstall(
     role: CommandContext,
     app_id: AppArgument,
     *,
-    purge_memories: Annotated[bool, typer.Option("--purge-memories", help="Delete its memories too.")] = False,
+    purge_memories: Annotated[bool, typer.Option("--purge-memories", help="Also delete its memories.")] = False,
     yes: YesOption = False,
     user: UserOption = "",
 ) -> None:
-    """Mark an app as uninstalled. Its memories stay unless you purge them with it."""
+    """Mark an app as uninstalled. Its memories are kept unless --purge-memories is set."""
     _require_sure(app_id, yes=yes or not purge_memories)
     role.finish(role.ask("uninstall_app", {"purgeMemories": purge_memories}, app_id=app_id, user_id=user))
 
@@ -167,7 +167,7 @@ Injection = Literal["on", "off", "policy"]
 def inject(
     role: CommandContext,
     app_id: AppArgument,
-    switch: Annotated[Injection, typer.Argument(help="policy: as `apps.inject` says.")],
+    switch: Annotated[Injection, typer.Argument(help="on, off, or policy (the policy's `apps.inject`).")],
 ) -> None:
     """Begin all prompts of an app with its memories, or only prompts that ask for them."""
     wanted = {"on": True, "off": False, "policy": None}[switch]
@@ -213,16 +213,16 @@ def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
 def export(
     app_id: Annotated[str | None, typer.Argument(metavar="[APP]", help="Id of the app.")] = None,
     *,
-    every: Annotated[bool, typer.Option("--all", help="Every app that the token reads.")] = False,
-    to: Annotated[Path | None, typer.Option("-o", "--file", help="File to write; none: standard output.")] = None,
-    user: Annotated[str, typer.Option("--user", help="The space of this user in the app; none: the app's own.")] = "",
+    every: Annotated[bool, typer.Option("--all", help="Export all apps that the token reads.")] = False,
+    to: Annotated[Path | None, typer.Option("-o", "--file", help="File to write. Default: standard output.")] = None,
+    user: Annotated[str, typer.Option("--user", help="Space of this user in the app. Default: the app's own.")] = "",
     url: UrlOption = None,
     token: TokenOption = TOKEN_VARIABLE,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Save memories of apps as JSON: their texts, importance, tags, sources and conflicts."""
     if every == (app_id is not None):
-        raise ConfigurationError("name an app, or use --all")
+        raise ConfigurationError("give either an app, or --all")
     with roles.role_api(url, token) as role:
         exported = _all(role) if app_id is None else _one(role, app_id, user)
     text = msgspec.json.format(msgspec.json.encode(exported), indent=2).decode() + "\n"

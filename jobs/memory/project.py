@@ -27,13 +27,13 @@ def show(role: CommandContext) -> None:
 def memories(
     role: CommandContext,
     *,
-    kind: Annotated[MemoryType | None, typer.Option("--type", help="Only of this type.")] = None,
-    tag: Annotated[str, typer.Option("--tag", help="Only with this tag.")] = "",
-    search: Annotated[str, typer.Option("--search", help="What is looked for, best first.")] = "",
-    archived: Annotated[bool, typer.Option("--archived", help="Also list archived ones.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000, help="How many at most.")] = 50,
+    kind: Annotated[MemoryType | None, typer.Option("--type", help="Filter by type.")] = None,
+    tag: Annotated[str, typer.Option("--tag", help="Filter by tag.")] = "",
+    search: Annotated[str, typer.Option("--search", help="Text to search for; the best match is first.")] = "",
+    archived: Annotated[bool, typer.Option("--archived", help="Include archived memories.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000, help="Maximum number.")] = 50,
 ) -> None:
-    """List a project's memories, the newest first, or search them together with episodes and chunks."""
+    """List a project's memories, newest first, or search them together with episodes and chunks."""
     if search:
         types = [] if kind is None else [kind.value]
         filters = {"memory_types": types, "tags": [tag] if tag else [], "include_archived": archived}
@@ -46,7 +46,7 @@ def memories(
     role.rows(f"memories of {role.project}", page["memories"], _row)
     if page["next"]:
         role.output.message(
-            f"there are more: --limit, or `turntide memory project export {role.named['app_id']} {role.project} DIR`"
+            f"more exist: use --limit, or `turntide memory project export {role.named['app_id']} {role.project} DIR`"
         )
 
 
@@ -64,9 +64,9 @@ def at(
     role: CommandContext,
     when: Annotated[str, typer.Argument(metavar="TIME", help="A day or an RFC 3339 time, UTC.")],
     *,
-    known_at: Annotated[str, typer.Option("--known-at", help="As known at this time; none: now.")] = "",
+    known_at: Annotated[str, typer.Option("--known-at", help="As known at this time. Default: now.")] = "",
 ) -> None:
-    """Travel in time: print what was valid at a time, optionally as known at another time."""
+    """Print the memories that were valid at a time, optionally as known at another time."""
     times = {"at": utc_time(when), "known_at": utc_time(known_at)}
     found = role.ask("list_valid_memories", **times).body
     role.rows(f"{role.project} at {when}", found["memories"], _row)
@@ -74,14 +74,14 @@ def at(
 
 @project_command("turntide memory project pending shop web")
 def pending(role: CommandContext) -> None:
-    """List pending facts (too uncertain to be memories), the most certain first."""
+    """List pending facts (too uncertain to be memories), most certain first."""
     found = role.ask("list_pending_facts").body["pending"]
     role.rows(f"pending facts of {role.project}", found, columns("id", "type", "confidence", "doubts", "content"))
 
 
 @project_command("turntide memory project conversations shop web")
 def conversations(role: CommandContext) -> None:
-    """List a project's conversations, the latest first."""
+    """List a project's conversations, latest first."""
     found = role.ask("list_conversations").body["conversations"]
     names = ("id", "status", "total_turns", "chunks", "started_at", "last_at", "summary")
     role.rows(f"conversations of {role.project}", found, columns(*names))
@@ -126,14 +126,14 @@ def add(
     role: CommandContext,
     content: Content,
     *,
-    kind: Annotated[MemoryType, typer.Option("--type", help="What it is.")] = MemoryType.FACT,
-    subject: Annotated[str, typer.Option("--subject", help="Subject of a decision; a newer one replaces it.")] = "",
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Once for each.")] = None,
-    importance: Annotated[float | None, typer.Option("--importance", min=0, max=1, help="None: the type's.")] = None,
-    valid_from: Annotated[str, typer.Option("--valid-from", help="None: now.")] = "",
-    valid_until: Annotated[str, typer.Option("--valid-until", help="None: without end.")] = "",
+    kind: Annotated[MemoryType, typer.Option("--type", help="Type of the memory.")] = MemoryType.FACT,
+    subject: Annotated[str, typer.Option("--subject", help="Subject of a decision; the next one replaces it.")] = "",
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag; repeat for several.")] = None,
+    importance: Annotated[float | None, typer.Option(min=0, max=1, help="0-1. Default: that of the type.")] = None,
+    valid_from: Annotated[str, typer.Option("--valid-from", help="Start of its validity. Default: now.")] = "",
+    valid_until: Annotated[str, typer.Option("--valid-until", help="End of its validity. Default: no end.")] = "",
 ) -> None:
-    """Write a memory by hand; a repetition strengthens the existing one."""
+    """Add a memory. If the memory exists already, it is strengthened instead."""
     body = {"content": content, "type": kind.value, "subject": subject, "tags": tag or [], "importance": importance}
     body |= {"valid_from": utc_time(valid_from), "valid_until": utc_time(valid_until)}
     role.finish(role.ask("add_project_memory", body), flat)
@@ -147,13 +147,13 @@ def edit(
     role: CommandContext,
     memory_id: MemoryArgument,
     *,
-    content: Annotated[str | None, typer.Option("--content", help="The new text.")] = None,
-    category: Annotated[str | None, typer.Option("--category", help="Its category.")] = None,
-    importance: Annotated[float | None, typer.Option("--importance", min=0, max=1, help="0-1.")] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="All its tags; once for each.")] = None,
-    valid_from: Annotated[str, typer.Option("--valid-from", help="Valid from this time.")] = "",
+    content: Annotated[str | None, typer.Option("--content", help="New text.")] = None,
+    category: Annotated[str | None, typer.Option("--category", help="New category.")] = None,
+    importance: Annotated[float | None, typer.Option("--importance", min=0, max=1, help="New importance, 0-1.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Replaces all tags; repeat for several.")] = None,
+    valid_from: Annotated[str, typer.Option("--valid-from", help="New start of its validity.")] = "",
 ) -> None:
-    """Edit a memory; fields not named do not change, and the history keeps the earlier version."""
+    """Edit a memory. Omitted fields stay unchanged; the history keeps the earlier version."""
     given = {"content": content, "category": category, "importance": importance, "tags": tag or None}
     _edit(role, memory_id, **given, valid_from=utc_time(valid_from))
 
@@ -163,9 +163,9 @@ def expire(
     role: CommandContext,
     memory_id: MemoryArgument,
     *,
-    when: Annotated[str, typer.Option("--at", help="Valid until this time.")],
+    when: Annotated[str, typer.Option("--at", help="New end of its validity.")],
 ) -> None:
-    """End a memory's validity; time travel still returns it."""
+    """End a memory's validity; `turntide memory project at` still returns it for earlier times."""
     _edit(role, memory_id, valid_until=utc_time(when))
 
 
@@ -187,7 +187,7 @@ def restore(role: CommandContext, memory_id: MemoryArgument) -> None:
 )
 def promote(
     role: CommandContext,
-    pending_id: Annotated[str, typer.Argument(metavar="ID", help="As `pending` shows it.")],
+    pending_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the pending fact, as `pending` shows it.")],
     *,
     decision: Annotated[PendingDecision, typer.Option("--as", help="Promote or discard it.")] = "promote",
 ) -> None:
@@ -222,10 +222,10 @@ def _row(memory: Mapping[str, Any]) -> dict[str, Any]:
 def graph(
     role: CommandContext,
     *,
-    of: Annotated[str, typer.Option("--of", metavar="ID", help="Only what is near this memory.")] = "",
-    depth: Annotated[int, typer.Option("--depth", min=1, max=8, help="Most relationships away from it.")] = 1,
+    of: Annotated[str, typer.Option("--of", metavar="ID", help="Only relationships near this memory.")] = "",
+    depth: Annotated[int, typer.Option("--depth", min=1, max=8, help="Maximum distance in relationships.")] = 1,
     to: Annotated[str, typer.Option("--to", metavar="ID", help="Print the path from --of to this memory.")] = "",
-    dependents: Annotated[bool, typer.Option("--dependents", help="Print what depends on --of.")] = False,
+    dependents: Annotated[bool, typer.Option("--dependents", help="Print the memories that depend on --of.")] = False,
 ) -> None:
     """Print relationships: all, those near a memory, a path between two, or the dependants of one."""
     if (to or dependents) and not of:
@@ -234,7 +234,7 @@ def graph(
         found = role.ask("find_path", source_id=of, target_id=to).body
         role.output.rows(f"from {of} to {to}", found["edges"])
         if not found["found"]:
-            role.output.message("there is no way")
+            role.output.message("no path")
         return
     if of:
         near = {} if dependents else {"depth": depth}
@@ -265,10 +265,10 @@ def graph(
 def relate(
     role: CommandContext,
     source: Annotated[str, typer.Argument(metavar="ID", help="Memory at the start of the relationship.")],
-    relation: Annotated[str, typer.Argument(help="depends_on, related_to, contradicts, supersedes, or any name.")],
-    target: Annotated[str, typer.Argument(metavar="OTHER", help="Memory at its end.")],
+    relation: Annotated[str, typer.Argument(help="depends_on, related_to, contradicts, supersedes, or another type.")],
+    target: Annotated[str, typer.Argument(metavar="OTHER", help="Memory at the end of the relationship.")],
     *,
-    strength: Annotated[float, typer.Option("--strength", min=0, max=1, help="0-1.")] = 1.0,
+    strength: Annotated[float, typer.Option("--strength", min=0, max=1, help="Strength, 0-1.")] = 1.0,
     off: Annotated[bool, typer.Option("--off", help="Remove the relationship.")] = False,
 ) -> None:
     """Relate one memory to another, or remove the relationship."""

@@ -17,7 +17,7 @@ app = group("Memory of projects, from a running role: memories, relationships, e
 project_command = partial(role_command, app, about={"app_id": AppArgument, "project_id": ProjectArgument})
 """Declares a command about one project of an app."""
 MemoryArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the memory, as `memories` shows it.")]
-ConversationOption = Annotated[str, typer.Option("--conversation", help="Only of this one; none: all.")]
+ConversationOption = Annotated[str, typer.Option("--conversation", help="Filter by conversation. Default: all.")]
 
 
 def flat(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def save(to: Path, text: str) -> None:
     try:
         replace_file(to, text)
     except OSError as error:
-        raise ConfigurationError(f"cannot write {to}: {error.strerror}. Name another file with -o") from error
+        raise ConfigurationError(f"cannot write {to}: {error.strerror}. Give another file with -o") from error
 
 
 def utc_time(given: str) -> str | None:

@@ -34,7 +34,7 @@ DirArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the 
 
 @project_command("turntide memory project export shop web .project-memory")
 def export(role: CommandContext, folder: DirArgument) -> None:
-    """Save a project as four readable JSON files; existing files are replaced, each as a whole."""
+    """Save a project as four readable JSON files. Existing files are replaced, each as a whole."""
     saved, unchanged = exported(role)
     files = written(saved, role.project)
     try:
@@ -42,25 +42,25 @@ def export(role: CommandContext, folder: DirArgument) -> None:
         for name, text in files.items():
             replace_file(folder / name, text)
     except OSError as error:
-        raise ConfigurationError(f"cannot write {folder}: {error.strerror}. Name another folder") from error
+        raise ConfigurationError(f"cannot write {folder}: {error.strerror}. Give another folder") from error
     printed = role.output
     printed.record(
         {"folder": str(folder), **_counts(saved), "bytes": sum(len(each.encode()) for each in files.values())}
     )
     if not unchanged:
-        printed.message("the project changed meanwhile: export it again for one consistent state")
+        printed.message("the project changed during the export: repeat it for a consistent state")
 
 
 @project_command("turntide memory project import shop web .project-memory", name="import")
 def bring_back(role: CommandContext, folder: DirArgument) -> None:
     """Import a saved project. Existing items are replaced, so a repeat gives the same result.
 
-    All files are read and checked first: of a damaged or newer one nothing is imported. What the role's policy has no
-    room for is told; it is still in the files. Exit code 1 if the role has not carried out everything yet.
+    All files are read and checked first; if one is damaged or of a newer format, nothing is imported. The command names
+    items beyond the policy's limits; the files still have them. Exit code 1 if the role has not carried out everything.
     """
     texts = read_folder(folder)
     if not texts:
-        raise ConfigurationError(f"{folder} has none of {', '.join(FILES)}: name the folder of an export")
+        raise ConfigurationError(f"{folder} has none of {', '.join(FILES)}: give the folder of an export")
     saved = read(texts)
     printed, refused, waiting = role.output, set[str](), 0
     pieces = list(batches(saved, _BATCH_ITEMS, _BATCH_BYTES))
@@ -76,7 +76,7 @@ def bring_back(role: CommandContext, folder: DirArgument) -> None:
     printed.record({"folder": str(folder), **_counts(saved), **kept, "refused": sorted(refused), "waiting": waiting})
     _render(printed, saved, stats, sorted(refused))
     if waiting:
-        printed.message("the role has not carried out everything yet: is the role memory running? Repeat it to be sure")
+        printed.message("the role has not carried out everything yet: check the role memory, then repeat the import")
         raise typer.Exit(EXIT_PENDING)
 
 
@@ -129,9 +129,9 @@ def _page(body: dict[str, Any]) -> ExportPage:
     try:
         page = msgspec.convert(body, ExportPage)
     except msgspec.ValidationError as error:
-        raise StoreUnavailable(f"the role exports in a form that is not known here: {error}") from error
+        raise StoreUnavailable(f"the role exports in a format unknown to this release: {error}") from error
     if (page.format, page.version) != (EXPORT_FORMAT, EXPORT_VERSION):
-        raise StoreUnavailable(f"the role exports as {page.format} {page.version}: use its own release of turntide")
+        raise StoreUnavailable(f"the role exports as {page.format} {page.version}: use the role's release of turntide")
     return page
 
 
@@ -142,7 +142,7 @@ def _counts(saved: SavedProject) -> dict[str, int]:
 def _render(printed: Printer, saved: SavedProject, stats: dict[str, Any], refused: list[str]) -> None:
     """What of the files is not kept, and what to do."""
     for detail in refused:
-        printed.message(f"{detail}; they are still in the files")
+        printed.message(f"{detail}; the files still have them")
     for name, most in stats["limits"].items():
         if len(getattr(saved, name, [])) > most:
             printed.message(
@@ -159,7 +159,7 @@ _CHUNK_HEADS = ("conversation", "turns", "summary", "topics", "tokens")
 def report(
     role: CommandContext,
     *,
-    to: Annotated[Path, typer.Option("-o", "--file", help="Where to.")] = Path("project.html"),
+    to: Annotated[Path, typer.Option("-o", "--file", help="File to write.")] = Path("project.html"),
 ) -> None:
     """Draw a project: narrative arcs, the graph of its memories, chunks, and all memories as a table."""
     saved, _ = exported(role)

@@ -45,7 +45,7 @@ def topics(
         rows = [{name: row[name] for name in _SHOWN} for row in rows]
     printed.rows(f"topics of {session_id}", rows)
     kept = sum(topic.kept for topic in found)
-    printed.message(f"{kept} kept, {len(found) - kept} gone; `turntide memory history` reads any of them")
+    printed.message(f"{kept} kept, {len(found) - kept} evicted or merged; `turntide memory history` prints any of them")
 
 
 @app.command(
@@ -127,7 +127,7 @@ def restored(
     if not messages:
         raise ConfigurationError(
             f"the archive has no message of topic {topic.topic_id} of session {session.session_id}: "
-            "were its turns erased? `turntide archive verify` tells what is missing"
+            "its turns may be erased; `turntide archive verify` reports missing ones"
         )
     return TopicRestored(
         **session._asdict(),
@@ -159,9 +159,9 @@ def _topics(lake: duckdb.DuckDBPyConnection, session: SessionName) -> list[Archi
     found = topics_of(lake, session)
     if not found:
         raise ConfigurationError(
-            f"the archive has no topic of a session {session.session_id} of app {session.app_id}: "
-            "`turntide query 'FROM topics'` shows whose it "
-            "has. It gets them if the archive role runs and the policy has topics.enabled"
+            f"the archive has no topic of session {session.session_id} of app {session.app_id}: "
+            "`turntide query 'FROM topics'` lists its topics. New ones need the archive role, and topics.enabled in "
+            "the policy"
         )
     return found
 
@@ -171,22 +171,22 @@ def _chosen(found: Sequence[ArchivedTopic], session_id: str, topic_id: str) -> A
         if topic.topic_id == topic_id:
             return topic
     raise ConfigurationError(
-        f"session {session_id} never had a topic {topic_id}: `turntide memory topics {session_id}` lists them"
+        f"session {session_id} never had a topic {topic_id}: `turntide memory topics {session_id}` lists its topics"
     )
 
 
 def _require_restorable(topic: ArchivedTopic, session_id: str, *, session_open: bool | None) -> None:
     if topic.kept:
         raise ConfigurationError(
-            f"topic {topic.topic_id} is still kept by session {session_id}: nothing to restore. "
-            f"`turntide memory history {session_id} --topic {topic.topic_id}` reads all of it"
+            f"topic {topic.topic_id} is still in session {session_id}: nothing to restore. "
+            f"`turntide memory history {session_id} --topic {topic.topic_id}` prints all of it"
         )
     if topic.cause == "merged":
         raise ConfigurationError(
-            f"topic {topic.topic_id} merged {topic.detail}: restore that one, if it is gone; its history has both"
+            f"topic {topic.topic_id} merged {topic.detail}: restore that topic if it was evicted; its history has both"
         )
     if session_open is False:
         raise ConfigurationError(
-            f"session {session_id} is closed, and a topic comes back into an open one: its next turn opens it again. "
-            f"`turntide memory history {session_id} --topic {topic.topic_id}` reads the topic without that"
+            f"session {session_id} is closed, and only an open session can restore a topic: its next turn opens it. "
+            f"`turntide memory history {session_id} --topic {topic.topic_id}` prints the topic without that"
         )

@@ -21,7 +21,7 @@ from streams.settings import Settings, load_settings
 REPLAYED_FROM = "replayed_from"
 """Header of a replayed record: topic-partition-offset of the original."""
 
-Reason = Annotated[str | None, typer.Option(help="Only this reason, as `list` shows it.")]
+Reason = Annotated[str | None, typer.Option(help="Filter by reason, as `list` shows it.")]
 
 app = group("List, show and replay dead letters. Their content is only shown by `show --reveal`.")
 
@@ -33,7 +33,7 @@ app = group("List, show and replay dead letters. Their content is only shown by 
 def list_letters(
     *,
     reason: Reason = None,
-    limit: Annotated[int, typer.Option(min=1, help="Only the last so many.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number; the latest are listed.")] = 100,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """List dead letters: sizes, reason and place."""
@@ -71,19 +71,19 @@ def show(
 )
 def replay(
     *,
-    ids: Annotated[list[str] | None, typer.Option("--id", help="Only this one; may be repeated.")] = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", help="Id of a dead letter; may be repeated.")] = None,
     reason: Reason = None,
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Send original bytes, key and headers to turns.v1 again; the dead letters stay.
 
-    Each goes to the partition that it stood on. A turn that was folded meanwhile counts as a duplicate. A letter
-    without bytes is left out (its record was too large, or it is a `turn_conflict`), and so is one of the stage
-    `topics`: it holds a damaged piece of a topic's history, which is no record of turns.v1.
+    Each record goes to its original partition. A turn that was folded in the meantime counts as a duplicate. Letters
+    without bytes are left out (the record was too large, or the reason is `turn_conflict`), and so are those of the
+    stage `topics`: they hold a damaged part of a topic's history, which is not a record of turns.v1.
     """
     if sum((bool(ids), reason is not None, everything)) != 1:
-        raise ConfigurationError("name the dead letters to replay: one of --id, --reason or --all")
+        raise ConfigurationError("select dead letters with one of --id, --reason or --all")
     wanted = set(ids or ())
     chosen = (lambda letter: letter.id in wanted) if wanted else _by_reason(reason)
     settings = load_settings()

@@ -11,7 +11,7 @@ from streams.encryption.keyring import ErasedKey, Keyring, WrappedKey, keyring_o
 from streams.encryption.wrapping import wrapper_of
 from streams.settings import load_settings
 
-app = group("Make, list, rotate and erase the apps' keys of encryption at rest (encryption.keyring).")
+app = group("Create, list, rotate and erase the apps' keys of encryption at rest (encryption.keyring).")
 
 _App = Annotated[str, typer.Option("--app", help="Id of the app.")]
 _NOBODY = "(no app)"
@@ -25,7 +25,7 @@ _OFF = "nothing is encrypted: set encryption.keyring to a file, and encryption.m
     )
 )
 def init() -> None:
-    """Make the keyring; each app gets a key at its first write. Store the master key with your secrets."""
+    """Create the keyring; each app gets a key at its first write. Store the master key with your secrets."""
     settings = load_settings().encryption
     if settings.keyring is None:
         raise ConfigurationError(_OFF)
@@ -80,13 +80,13 @@ def erase(
     records of other producers) stays: `turntide memory erase --app` erases it.
     """
     if bool(app_id) == bool(lost):
-        raise ConfigurationError("name what to erase: --app, or --lost with the id of a key")
+        raise ConfigurationError("use either --app, or --lost with the id of a key")
     ring = _ring()
     if not yes:
         typer.confirm(f"Make what {lost or app_id} encrypted unreadable, for good?", abort=True, err=True)
     gone = ring.erase(app_id, lost)
     if not gone:
-        raise ConfigurationError(f"app {app_id} has no key: nothing of it is encrypted, or its keys are erased already")
+        raise ConfigurationError(f"app {app_id} has no key: its data is not encrypted, or its keys are already erased")
     Printer(output).rows("erased", map(_row, gone))
 
 

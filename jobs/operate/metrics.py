@@ -30,7 +30,7 @@ def metrics(
     """List every metric: name, kind, unit, labels, meaning, and what to do when it is unusual."""
     rows = list(_rows(name))
     if not rows:
-        raise ConfigurationError(f"there is no metric {name!r}: `turntide ops metrics` lists all of them")
+        raise ConfigurationError(f"no metric {name!r}: `turntide ops metrics` lists all metrics")
     if output == "markdown":
         sys.stdout.write(as_markdown())
         return

@@ -73,13 +73,11 @@ def reindex(
     *,
     embedder: Annotated[str, typer.Option(help="Embedder of the new vectors: a value of vectors.embedder.")],
     generation: Annotated[
-        str | None, typer.Option(help="Name of what is made. None: the embedder's.", show_default=False)
+        str | None, typer.Option(help="Name of the new generation. Default: the embedder's name.", show_default=False)
     ] = None,
-    before: Annotated[
-        str, typer.Option("--from", help="Generation that is copied; empty: the first.")
-    ] = generations.FIRST,
+    before: Annotated[str, typer.Option("--from", help="Generation to copy; empty: the first.")] = generations.FIRST,
     switch: Annotated[
-        bool, typer.Option("--switch", help="Afterwards, on a server, point the aliases `<collection>-current` to it.")
+        bool, typer.Option("--switch", help="Then point the aliases `<collection>-current` of the Qdrant server to it.")
     ] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
@@ -92,7 +90,7 @@ def reindex(
     settings = load_settings(vectors={"embedder": embedder})
     name = generation or _NOT_IN_NAMES.sub("_", embedder)
     if name == before or not _GENERATION.fullmatch(name):
-        raise ConfigurationError(f"generation {name!r}: use 1-32 letters, digits, _ or -, another one than --from")
+        raise ConfigurationError(f"generation {name!r}: use 1-32 letters, digits, _ or -, and not the value of --from")
     printed = Printer(output)
     with status_line("reindex") as say:
 
@@ -149,7 +147,7 @@ async def _switched(store: QdrantStore, generation: str) -> list[str]:
     from streams.index.server import ServerStore
 
     if not isinstance(store, ServerStore):
-        raise ConfigurationError("--switch: only a Qdrant server has aliases; Edge needs none, set vectors.generation")
+        raise ConfigurationError("--switch: only a Qdrant server has aliases; with Edge, set vectors.generation")
     return await store.switch_aliases(COLLECTIONS, generation)
 
 
@@ -206,8 +204,8 @@ async def _begin_at(settings: Settings, group: str, offsets: Mapping[str, Mappin
     gone = sum(max(0, begin[place] - offset) for place, offset in wanted.items())
     if gone:
         raise ConfigurationError(
-            f"retention removed {gone} records that came since the copy began: what they changed is in no generation "
-            "but the old one. Delete the new one's collections and begin again, with longer retention"
+            f"retention removed {gone} records that arrived after the copy began: only the old generation has their "
+            "changes. Delete the collections of the new one, raise retention, and start again"
         )
     await commit_offsets(settings, group, wanted)
 
@@ -239,9 +237,9 @@ SOURCES: dict[str, tuple[Topic, ...]] = {
 _CHANGELOGS = {each.role: each.changelog for each in FOLDED}
 _EXPIRED = {
     "sessions": "sessions that began in them are incomplete",
-    "memory": "users and apps that were spoken with in them are remembered incompletely",
-    "enrich": "nothing in them waits for an answer any more, unless this role was away for longer than that",
-    "index": "what they held is not indexed again",
+    "memory": "the memory of their users and apps is incomplete",
+    "enrich": "nothing waits for their answers any more, unless this role was down for longer than the retention",
+    "index": "their content is not indexed again",
 }
 
 
@@ -274,18 +272,18 @@ def reset(
     role: Annotated[ResetRole, typer.Argument(help="Role to rebuild.")],
     *,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Read the log again from its first record.")
+        bool, typer.Option("--from-beginning", help="Required: read the log again from its first record.")
     ] = False,
     yes: YesOption = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Rebuild a role's state from its logs: reset its offsets to the beginning and empty its changelog.
 
-    For state that was lost (a changelog deleted, recreated or cut; a vector store lost). Stop the role's workers
-    before, start them afterwards. Outputs come again with the ids they had, so readers recognise them.
+    Use it after a loss of state: a changelog was deleted, recreated or cut, or a vector store was lost. Stop the role's
+    workers first, and start them afterwards. Outputs repeat with the same ids, so readers can recognise repeats.
     """
     if not from_beginning:
-        raise ConfigurationError("--from-beginning is required: it reads the whole log again")
+        raise ConfigurationError("--from-beginning is required: the role will read its whole log again")
     settings = load_settings()
     if not yes:
         also = " and empty its state" if role in _CHANGELOGS else ""
@@ -296,7 +294,7 @@ def reset(
         typer.echo(f"{done.expired_records} records were removed by retention: {_EXPIRED[role]}", err=True)
     if done.erasures_in_log:
         typer.echo(
-            f"what {done.erasures_in_log} erasures took is still in the logs, and is read again: "
+            f"the logs still have data of {done.erasures_in_log} erasures, and the role reads it again: "
             "once the role has caught up, repeat them with `turntide memory erase`",
             err=True,
         )
@@ -352,6 +350,6 @@ async def _recreate(settings: Settings, topic: str) -> None:
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:
             raise StoreUnavailable(
-                f"the broker has not deleted {topic} in {_WITHIN_S:.0f} s: is delete.topic.enable on? Try again"
+                f"the broker has not deleted {topic} within {_WITHIN_S:.0f} s: check delete.topic.enable, then repeat"
             ) from None
     await apply_topics(settings)

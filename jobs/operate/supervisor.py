@@ -112,7 +112,7 @@ def only_one(data_dir: Path) -> Iterator[None]:
     except Timeout:
         known = owner.read_text().strip() if owner.is_file() else "unknown"
         raise ConfigurationError(
-            f"`turntide up` or `turntide worker all` runs on {data_dir} already, as process {known}: use it, stop it, "
+            f"`turntide up` or `turntide worker all` already runs on {data_dir}, as process {known}: use it, stop it, "
             "or set TURNTIDE_DATA_DIR to another directory"
         ) from None
     with lock:
@@ -167,7 +167,7 @@ def require_free_ports(settings: Settings) -> None:
         port = settings.http.port_of(role)
         if port and not port_is_free(port, settings.http.host):
             raise ConfigurationError(
-                f"port {port} of role {role} is taken by another program, perhaps a Turntide of another data "
+                f"port {port} of role {role} is in use by another program, perhaps a Turntide of another data "
                 f"directory: end it, or set TURNTIDE_HTTP__{role.upper()}_PORT={free_port()}"
             )
 

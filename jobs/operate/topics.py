@@ -31,7 +31,7 @@ _EXIT_DRIFT = 1
 AllowRepartition = Annotated[
     bool,
     typer.Option(
-        "--allow-repartition", help="Add partitions to existing topics although keys move; stop the workers before."
+        "--allow-repartition", help="Add partitions to existing topics although keys move; stop the workers first."
     ),
 ]
 
@@ -75,10 +75,10 @@ def copy(
     old_prefix: Annotated[str, typer.Option("--from", help="Prefix of the topics to copy from.")],
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Send the turns of another prefix to this one's topic, in the order of their arrival; stop their producers first.
+    """Copy the turns of another prefix to this prefix's topic, in the order of arrival. Stop their producers first.
 
-    So a deployment gets more partitions: the roles fold the turns anew under the new prefix. What admins changed in
-    memories by hand is not carried over.
+    This gives a deployment more partitions: the roles fold all turns again under the new prefix. Changes that admins
+    made to memories are not copied.
     """
     settings = load_settings()
     copied = asyncio.run(copy_turns(settings, old_prefix))
@@ -101,7 +101,7 @@ def strimzi(
 ) -> None:
     """Print the topics as Strimzi's KafkaTopic resources, and a KafkaUser with its ACLs for each role.
 
-    With the settings' prefix and partitions, and three replicas unless the settings want more. No broker is asked.
+    Prefix and partitions are those of the settings; replicas are at least three. The command needs no broker.
     """
     settings = load_settings()
     kafka = settings.kafka.model_copy(update={"replication": max(settings.kafka.replication, STRIMZI_REPLICAS)})
@@ -182,7 +182,7 @@ async def copy_turns(settings: Settings, old_prefix: str) -> int:
         DeliveryFailed: The broker did not confirm.
     """
     if old_prefix == settings.topic_prefix:
-        raise ConfigurationError(f"{old_prefix} is the present prefix: set TURNTIDE_TOPIC_PREFIX to the new one")
+        raise ConfigurationError(f"{old_prefix} is the settings' own prefix: set TURNTIDE_TOPIC_PREFIX to the new one")
     name = TURNS.full_name(old_prefix)
     places = [TopicPartition(name, number) for number in await require_topic(settings.kafka, name)]
     async with consumer(settings.kafka) as client, turns_sender(settings) as sender:

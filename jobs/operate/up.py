@@ -37,14 +37,14 @@ def up(
         typer.Option(help="Folder for all data.", show_default="~/.local/share/turntide"),
     ] = None,
     kafka_port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Port of the broker; default the one used before, else 9092.")
+        int | None, typer.Option(min=1, max=65535, help="Port of the broker. Default: the previous one, else 9092.")
     ] = None,
 ) -> None:
     """Start everything on this machine, print where to write and to read, and stop it all on Ctrl-C.
 
-    A real Apache Kafka (fetched once, 45 MB; TURNTIDE_KAFKA=host:port uses yours instead, and a broker of `turntide
-    kafka start` is used and stays), the topics, and the roles as in `turntide worker all`. Everything listens on this
-    machine only. The folder keeps the data: the next `turntide up` continues with it.
+    Starts a real Apache Kafka (fetched once, 45 MB; TURNTIDE_KAFKA=host:port uses yours instead, and a broker of
+    `turntide kafka start` is used and left running), the topics, and the roles as in `turntide worker all`. Everything
+    listens on this machine only. The folder keeps the data: the next `turntide up` continues with it.
     """
     settings = load_settings(**({"data_dir": data_dir.resolve()} if data_dir else {}))
     folder = settings.data_dir
@@ -66,7 +66,7 @@ def up(
                 exit_with_parent=False,
                 within_s=STOP_ALL_WITHIN_S,
             )
-    typer.echo(f"ended; what was said is in {folder}, and the next `{called_as()} up` remembers it")
+    typer.echo(f"ended; the data is in {folder}, and the next `{called_as()} up` continues with it")
 
 
 def _further(settings: Settings) -> dict[str, str]:

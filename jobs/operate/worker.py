@@ -46,7 +46,7 @@ def worker(
         bool, typer.Option("--exit-with-parent", help="Stop when standard input closes.")
     ] = False,
 ) -> None:
-    """Run a role until Ctrl-C: fold sessions or users, answer, judge, index, archive, notify, serve, take turns.
+    """Run a role until Ctrl-C: fold sessions or users, call models, judge, index, archive, notify, serve HTTP.
 
     `turntide up` starts a broker, its topics and all roles with one command.
 

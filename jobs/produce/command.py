@@ -218,16 +218,16 @@ FormatName = Literal[
 _HELP = "\n\n".join(
     [
         (
-            "Send conversations from a file, or from stdin (`-`), to turns.v1; the order within a session is kept. The "
-            "partition is murmur2 of the session's id (`murmur2_random` in librdkafka): a session that another "
-            "producer began must have been put there by the same rule."
+            "Send conversations from a file, or from stdin (`-`), to turns.v1, in order within each session. The "
+            "partition is murmur2 of the session id (`murmur2_random` in librdkafka): other producers of the same "
+            "session must use the same partitioner."
         ),
-        "Lines that cannot be read are counted and reported by number; the others are sent, and the exit code is 1.",
+        "Malformed lines are counted and reported by number; the others are sent, and the exit code is 1.",
         *(f"[bold]{name}[/] {escape(form.rule)}." for name, form in FORMATS.items()),
         (
             "[bold]Filling[/] in conversation formats: a missing session id is <file name>-<line>, a missing user id "
-            "user-<session id>, a missing turn number the position from 0, a missing time 5 s after the turn before; a "
-            "session without times begins at --start, or else ends now."
+            "user-<session id>, a missing turn number the position from 0, a missing time 5 s after the previous turn; "
+            "a session without times begins at --start, or else ends now."
         ),
     ]
 )
@@ -248,50 +248,48 @@ def produce(
     ],
     *,
     form: Annotated[FormatName, typer.Option("--format", help="Format; auto detects it from the first line.")] = "auto",
-    app_id: Annotated[str, typer.Option(help="App of turns that name none.")] = "default",
-    user_id: Annotated[str | None, typer.Option(help="User of turns that name none.")] = None,
+    app_id: Annotated[str, typer.Option(help="App of turns without an app.")] = "default",
+    user_id: Annotated[str | None, typer.Option(help="User of turns without a user.")] = None,
     start: Annotated[
-        datetime | None, typer.Option(help="Start of sessions without times; UTC.", show_default="they end now")
+        datetime | None, typer.Option(help="Start of sessions without times, UTC.", show_default="they end now")
     ] = None,
-    rate: Annotated[
-        float | None, typer.Option(min=1e-3, help="Turns per second.", show_default="as fast as it goes")
-    ] = None,
+    rate: Annotated[float | None, typer.Option(min=1e-3, help="Turns per second.", show_default="no limit")] = None,
     speedup: Annotated[
-        float | None, typer.Option(min=1e-3, help="Keep the turns' own gaps, this many times shorter.")
+        float | None, typer.Option(min=1e-3, help="Keep the gaps between turns, but this many times shorter.")
     ] = None,
     shift_to_now: Annotated[
-        bool, typer.Option("--shift-to-now", help="Set a turn's time to the moment it is sent.")
+        bool, typer.Option("--shift-to-now", help="Replace each turn's time by the time of sending.")
     ] = False,
     end_sessions: Annotated[
         bool | None,
         typer.Option(
             "--end-sessions/--no-end-sessions",
-            help="Send an end after each conversation.",
-            show_default="on, but for turntide",
+            help="Send session_ended after each conversation.",
+            show_default="on, except for turntide",
         ),
     ] = None,
     by_time: Annotated[
         bool | None,
         typer.Option(
             "--by-time/--no-by-time",
-            help="Read everything first, then send conversations in order of their start.",
+            help="Read the whole input first, then send conversations in order of their start.",
             show_default="on for locomo and oasst",
         ),
     ] = None,
     keep_metadata: Annotated[
-        bool, typer.Option("--keep-metadata", help="Keep a dialogue's further fields as metadata.")
+        bool, typer.Option("--keep-metadata", help="Keep further fields of a dialogue as metadata.")
     ] = False,
     assistant: Annotated[
-        list[str] | None, typer.Option(help="Speaker of a chat of several who is the assistant; may be repeated.")
+        list[str] | None, typer.Option(help="Speaker in a group chat who is the assistant; may be repeated.")
     ] = None,
-    time_zone: Annotated[str, typer.Option(help="Zone of times that name none, e.g. Europe/Oslo.")] = "UTC",
+    time_zone: Annotated[str, typer.Option(help="Time zone of times without one, e.g. Europe/Oslo.")] = "UTC",
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many turns.")] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Send lines unchanged, to test bad input.")] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Send conversations."""
     if rate is not None and speedup is not None:
-        raise ConfigurationError("--rate and --speedup both set the pace: give one of them")
+        raise ConfigurationError("--rate and --speedup exclude each other: use one of them")
     filling = Filling(
         source="stdin" if file == _STDIN else Path(file).name.partition(".")[0] or "input",
         now=datetime.now(UTC),
@@ -323,7 +321,7 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as error:
-        raise ConfigurationError(f"--time-zone {name} is no time zone: name one as Europe/Oslo or UTC") from error
+        raise ConfigurationError(f"--time-zone {name} is not a time zone: use e.g. Europe/Oslo or UTC") from error
 
 
 @contextmanager
@@ -362,7 +360,7 @@ def _progress(stream: BinaryIO) -> Iterator[tuple[Callable[[Malformed], None], C
         if reported <= _MAX_REPORTED:
             console.print(f"line {malformed.line}: {malformed.reason}", markup=False, highlight=False, soft_wrap=True)
         elif reported == _MAX_REPORTED + 1:
-            console.print("… further lines are only counted", highlight=False)
+            console.print("… further malformed lines are only counted", highlight=False)
 
     with bar:
         task = bar.add_task("sending", total=total_bytes, turns=0)

@@ -86,12 +86,12 @@ class TopicSource:
         topic = TURNS.full_name(self._settings.topic_prefix)
         if end < before:
             raise ConfigurationError(
-                f"{topic}-{partition} ends at offset {end}, the alert came of one up to {before - 1}: the topic is not "
-                "the one it was raised on"
+                f"{topic}-{partition} ends at offset {end}, but the alert depends on offsets up to {before - 1}: it "
+                "was raised on another topic"
             )
         if start > 0:
             raise ConfigurationError(
-                f"retention has removed what {topic}-{partition} held below offset {start}: use --archive"
+                f"retention has removed records of {topic}-{partition} below offset {start}: use --archive"
             )
         return before
 
@@ -127,13 +127,13 @@ class ArchiveSource(TopicSource):
         start, end = landed(self._lake, self._topic, partition)
         if end < before:
             raise ConfigurationError(
-                f"the archive holds {self._topic}-{partition} up to offset {end} only, the alert came of one up to "
-                f"{before - 1}: let `turntide worker archive` catch up"
+                f"the archive has {self._topic}-{partition} only up to offset {end}, but the alert depends on offsets "
+                f"up to {before - 1}: let `turntide worker archive` catch up"
             )
         if start > 0 or skipped(self._lake, self._topic, partition, before).get(EXPIRED):
             raise ConfigurationError(
                 f"the archive lacks records of {self._topic}-{partition} below offset {before}: retention removed them "
-                "before they were archived. What came of them cannot be made again"
+                "before they were archived. The alert cannot be recomputed"
             )
         return archived_count(self._lake, only=partition, before=before)
 
@@ -253,7 +253,7 @@ async def replay_alert(
         last = recorded[-1].event
         if last.source.topic != (topic := TURNS.full_name(settings.topic_prefix)):
             raise ConfigurationError(
-                f"alert {alert_id} came of {last.source.topic}, not of {topic}: set TURNTIDE_TOPIC_PREFIX"
+                f"alert {alert_id} is from {last.source.topic}, not {topic}: set TURNTIDE_TOPIC_PREFIX"
             )
         embedder = stream_embedder_of(settings)
         found = rules_of(settings, [each.event for each in recorded], embedder, policy_file, scorer)

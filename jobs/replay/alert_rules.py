@@ -65,8 +65,8 @@ def rules_of(
         return FoldOrigin("file", [configured_rules(named, embedder)], 0)
     if not all(change.policy_digest for change in changes):
         raise ConfigurationError(
-            f"alert {changes[0].alert_id} is of a release that did not name its policy's content: give the policy of "
-            "that time with --policy FILE"
+            f"alert {changes[0].alert_id} is of a release that did not record its policy: give the policy of that time "
+            "with --policy FILE"
         )
     noted = versions.history(settings, changes[0].source.partition)
     origin: Origin = "history" if _agrees(noted, changes) else "alert"
@@ -125,8 +125,8 @@ def _rules_of(
 def _rules(settings: Settings, stretch: Stretch, embedder: Embedder, scorer: str | None) -> FoldRules:
     if stretch.version.embedder not in ("", embedder.name):
         raise ConfigurationError(
-            f"partition {stretch.partition} was folded with the embedder {stretch.version.embedder}, configured is "
-            f"{embedder.name}: set TURNTIDE_VECTORS__EMBEDDER"
+            f"partition {stretch.partition} was folded with the embedder {stretch.version.embedder}, but "
+            f"{embedder.name} is the configured one: set TURNTIDE_VECTORS__EMBEDDER"
         )
     policy = versions.kept_policy(settings, stretch.version.policy)
     if stretch.version.scorer:
@@ -137,8 +137,8 @@ def _rules(settings: Settings, stretch: Stretch, embedder: Embedder, scorer: str
     model = policy.escalation.model if policy.escalation.enabled else None
     if model is None:
         raise ConfigurationError(
-            f"policy {stretch.version.policy} judges by the source formulas, which any scorer may feed, and no history "
-            f"says which one it was from offset {stretch.first_offset} on: name it with --scorer rules or --scorer FILE"
+            f"policy {stretch.version.policy} judges with the source formulas, for any scorer, and the history has no "
+            f"scorer from offset {stretch.first_offset} on: choose it with --scorer rules or --scorer FILE"
         )
     # The scorer whose file the policy's model came with.
     return FoldRules(stretch.first_offset, policy, scorer_named(settings, model.name, embedder))
@@ -179,7 +179,7 @@ def scorer_named(settings: Settings, name: str, embedder: Embedder) -> TurnScore
     scorer = kept_scorer(versions.kept_scorer_file(settings, name), f"the kept scorer {name}", embedder)
     if scorer.name != name:
         raise ConfigurationError(
-            f"{versions.scorer_path(settings, name)} holds other content under this name: the scorer {scorer.name}. "
+            f"{versions.scorer_path(settings, name)} has other content than its name says: the scorer {scorer.name}. "
             "Restore it from another worker or a backup"
         )
     return scorer

@@ -58,57 +58,57 @@ class Digest(Struct, frozen=True, kw_only=True):
 def replay(
     *,
     session: Annotated[
-        str | None, typer.Option(help="Only the digest of the sessions of this id, one for each app.")
+        str | None, typer.Option(help="Only digests of the sessions with this id, one for each app.")
     ] = None,
     sessions: Annotated[
-        bool, typer.Option("--sessions", help="A digest for each session and user, not each partition.")
+        bool, typer.Option("--sessions", help="Print digests of sessions and users instead of partitions.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Fold only the first so many records a partition.")] = None,
-    archive: Annotated[bool, typer.Option("--archive", help="Fold what the archive holds, not the topic.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Fold at most this many records a partition.")] = None,
+    archive: Annotated[bool, typer.Option("--archive", help="Fold the archived turns instead of the topic.")] = False,
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare changelog, output topics, archive and index with the replay.")
     ] = False,
     alert: Annotated[
-        str | None, typer.Option(help="Recompute this alert by the rules of its time; compare it bit for bit.")
+        str | None, typer.Option(help="Recompute this alert with the policy and scorer of its time, and compare.")
     ] = None,
     policy: Annotated[
         Path | None,
-        typer.Option(help="With --alert: fold by this policy and the present scorer; shows what would have been."),
+        typer.Option(help="With --alert: fold with this policy and the configured scorer instead."),
     ] = None,
     scorer: Annotated[
         str | None,
-        typer.Option(help="With --alert: `rules` or a scorer's file, where the history names none, or with --policy."),
+        typer.Option(help="With --alert: `rules` or a scorer's file, if the history has none, or with --policy."),
     ] = None,
-    wait_s: Annotated[float, typer.Option(min=0, help="With --compare: how long the roles may take to catch up.")] = 30,
+    wait_s: Annotated[float, typer.Option(min=0, help="With --compare: seconds for the roles to catch up.")] = 30,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Fold turns.v1 and commands.v1 from their beginnings through the roles' own pure functions, and print digests.
 
-    With --archive, turns that the topic's retention has removed are folded too. As long as it has not removed any, and
-    the archive has caught up, the digests of sessions are the same; what users said is not archived twice, so there
-    are none of users.
+    With --archive, the replay includes turns that retention has removed from the topic. If retention has removed none,
+    and the archive has caught up, the digests of sessions are the same. There are no digests of users, since the
+    archive does not store their input topic.
 
-    With --compare, compares the roles' output with the replay: state byte for byte, outputs by id and payload, every
-    turn of a user in one episode or at hand, the archive's turns and ids, the index's turns, facts and episodes. Exit
-    code 1 with any difference.
+    With --compare, the command compares the roles' output with the replay: state byte for byte, outputs by id and
+    payload, that every turn of a user is in one episode or still uncompressed, the archive's turns and ids, the index's
+    turns, facts and episodes. Exit code 1 with any difference.
 
-    With --alert, the log of its partition is folded up to the alert's last change by the policy and scorer that the
-    sessions workers kept in the data directory's `versions`, and each change is compared with the record on the topic,
-    or in the archive. Exit code 1 if a byte differs, 2 if it cannot be told.
+    With --alert, the command folds the alert's partition up to the last change of the alert, with the policy and scorer
+    that the sessions workers stored in the data directory's `versions`. It compares each change with the record on the
+    topic, or in the archive. Exit code 1 if a byte differs, 2 if the comparison is impossible.
     """
     settings = load_settings()
     if alert is not None:
         if limit is not None or session is not None or sessions or compare:
-            raise ConfigurationError("--alert goes with --archive, --policy, --scorer and --output only")
+            raise ConfigurationError("--alert can be combined only with --archive, --policy, --scorer and --output")
         made = replay_alert(settings, alert, archive=archive, policy_file=policy, scorer=scorer, bar=folding)
         _print_alert(asyncio.run(made), output)
         return
     if policy is not None or scorer is not None:
-        raise ConfigurationError("--policy and --scorer go with --alert: other replays take the configured ones")
+        raise ConfigurationError("--policy and --scorer need --alert: other replays use the configured ones")
     if compare:
         if limit is not None or session is not None or sessions or archive:
             raise ConfigurationError(
-                "--compare looks at everything: leave out --session, --sessions, --limit and --archive"
+                "--compare compares everything: leave out --session, --sessions, --limit and --archive"
             )
         configure_logging(settings.log_format, "warning")
         _print_comparison(_compared(settings, wait_s), Printer(output))
@@ -121,7 +121,7 @@ def replay(
         shown = [digest for digest in shown if SessionName.of_key(digest.entity).session_id == session]
         if not shown:
             raise ConfigurationError(
-                f"no state is kept of session {session}: was it in the log, and not yet forgotten?"
+                f"session {session} has no state: it is not in the log, or its state was already released"
             )
     Printer(output).rows("replay", [msgspec.to_builtins(digest) for digest in shown])
     for role, each in replayed.items():

@@ -172,9 +172,9 @@ class _Settling:
         cut = [number for number, (start, _) in extent.items() if start > 0]
         if cut:
             raise ConfigurationError(
-                f"{topic.full_name(self._settings.topic_prefix)}: retention or an erasure has removed the head of "
-                f"partitions {cut}; a comparison needs the whole log. "
-                "`turntide ops replay` without --compare folds what is left."
+                f"{topic.full_name(self._settings.topic_prefix)}: retention or an erasure has removed the beginning of "
+                f"partitions {cut}, but a comparison needs the whole log. "
+                "`turntide ops replay` without --compare folds the rest."
             )
         return extent
 
@@ -293,6 +293,6 @@ def _reached(ends: Ends, state: State) -> Ends:
 def _unsettled(followers: Comparison, grown: Mapping[str, int]) -> Comparison:
     """Followers that differ while the logs go on are of another moment: neither right nor wrong."""
     came = ", ".join(f"{records} {name}" for name, records in sorted(grown.items()))
-    why = f"it was read of a later moment than the logs, which grew by {came}: compare again when they rest"
+    why = f"it was read later than the logs, which grew by {came}: repeat while they do not grow"
     differing = {name.rpartition(" ")[0] for name in followers.counts}
     return Comparison(checked=followers.checked, not_checked=followers.not_checked | dict.fromkeys(differing, why))

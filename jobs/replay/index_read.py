@@ -130,7 +130,7 @@ class _IndexReader:
         if answer.status_code == HTTPStatus.NOT_FOUND:
             raise NobodyToAsk(f"the index role at {there} does not serve {path}")
         if answer.status_code != HTTPStatus.OK:
-            raise StoreUnavailable(f"the index role at {there} answers {path} with {answer.status_code}")
+            raise StoreUnavailable(f"the index role at {there} answers {path} with status {answer.status_code}")
         return msgspec.json.decode(answer.content, type=route.answers[HTTPStatus.OK])
 
 
@@ -149,7 +149,7 @@ async def _reader(settings: Settings, index_url: str | None) -> AsyncIterator[_I
             return
     if not settings.vectors.url:
         there = "answers for another topic prefix" if size else "does not answer"
-        raise NobodyToAsk(f"the index role {there} at {url}, and vectors.url names no server")
+        raise NobodyToAsk(f"the index role {there} at {url}, and vectors.url is not set")
     async with _over_store(settings) as client:
         yield _IndexReader(client)
 

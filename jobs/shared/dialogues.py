@@ -129,7 +129,7 @@ def read_dialogues(file: Path) -> list[LabelledDialogue]:
     """Read a labelled file, in its order; errors as of `read_labelled`, and one where it holds no dialogue."""
     found = read_labelled(file, LabelledDialogue, "dialogue", name="session_id")
     if not found:
-        raise ConfigurationError(f"{file} holds no dialogue: a JSON object on each line is wanted")
+        raise ConfigurationError(f"{file} has no dialogue: it needs one JSON object a line")
     return found
 
 
@@ -150,7 +150,7 @@ def read_labelled(file: Path | Traversable, kind: type[_Line], what: str, *, nam
         data = gzip.decompress(file.read_bytes()) if file.name.endswith(".gz") else file.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         raise ConfigurationError(
-            f"cannot read {file}: {getattr(error, 'strerror', None) or error}. Name a file of labelled {what}s."
+            f"cannot read {file}: {getattr(error, 'strerror', None) or error}. Give a file of labelled {what}s."
         ) from error
     decoder = msgspec.json.Decoder(kind)
     found: dict[str, _Line] = {}
@@ -161,10 +161,10 @@ def read_labelled(file: Path | Traversable, kind: type[_Line], what: str, *, nam
             decoded = decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             # Not chained: the error itself quotes the value that was wrong, which can be somebody's text.
-            raise ConfigurationError(f"{file}, line {number} is no labelled {what}: {_unquoted(error)}") from None
+            raise ConfigurationError(f"{file}, line {number} is not a labelled {what}: {_unquoted(error)}") from None
         named = getattr(decoded, name) if name else str(number)
         if named in found:
-            raise ConfigurationError(f"{file}, line {number}: {name} {named} comes twice")
+            raise ConfigurationError(f"{file}, line {number}: {name} {named} is repeated")
         found[named] = decoded
     return list(found.values())
 

@@ -232,10 +232,10 @@ def _cell(value: Any) -> str:
 OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 UrlOption = Annotated[
-    str | None, typer.Option("--url", help="Where the index or api role answers; none: as the settings say.")
+    str | None, typer.Option("--url", help="Address of the role index or api. Default: from the settings.")
 ]
 TokenOption = Annotated[
-    str, typer.Option("--token-env", help="Environment variable with a token of http.tokens; may be unset.")
+    str, typer.Option("--token-env", help="Environment variable that holds a token of http.tokens; may be unset.")
 ]
 TOKEN_VARIABLE = "TURNTIDE_TOKEN"  # noqa: S105 - the name of a variable
 AppArgument = Annotated[str, typer.Argument(metavar="APP", help="Id of the app.")]

@@ -76,7 +76,7 @@ class RoleApi:
             response = self._client.request(route.method, path, params=params, json=body)
         except httpx.TransportError as error:
             raise StoreUnavailable(
-                f"no role answers at {self._client.base_url}: is `turntide worker index` running there? Else say --url"
+                f"no role answers at {self._client.base_url}: start `turntide worker index` there, or set --url"
             ) from error
         if response.is_success:
             found = self._decoded(response, dict[str, Any] | list[dict[str, Any]])
@@ -89,7 +89,7 @@ class RoleApi:
             return msgspec.json.decode(response.content, type=kind)
         except msgspec.DecodeError as error:
             raise StoreUnavailable(
-                f"{self._client.base_url} answers with {response.status_code} and not as a role does: check --url"
+                f"{self._client.base_url} answers {response.status_code} and is not a role: check --url"
             ) from error
 
     def _refusal(self, response: httpx.Response) -> TurntideError:
@@ -130,12 +130,12 @@ def connection(url: str | None, token_variable: str) -> dict[str, Any]:
     """
     address, token = url or load_settings().http.index_url, os.environ.get(token_variable)
     if token is not None and not token.strip():
-        raise ConfigurationError(f"{token_variable} is empty: give it a token of http.tokens, or unset it")
+        raise ConfigurationError(f"{token_variable} is empty: set it to a token of http.tokens, or unset it")
     headers = {"Accept": "application/json"} | ({} if token is None else {"Authorization": f"Bearer {token.strip()}"})
     try:
         return {"base_url": httpx.URL(address), "headers": headers}
     except (httpx.InvalidURL, ValueError) as error:
-        raise ConfigurationError(f"--url {address} is no address: say http://host:port") from error
+        raise ConfigurationError(f"--url {address} is not an address: write http://host:port") from error
 
 
 @contextmanager

@@ -66,8 +66,8 @@ async def require_empty(settings: Settings, group: str) -> None:
         state = (await _described(client, group)).state
     if state not in {"Empty", "Dead"}:
         raise ConfigurationError(
-            f"group {group} has members ({state}): stop its workers first. One that was killed counts until its "
-            "session time-out is over."
+            f"group {group} has members ({state}): stop its workers first. A killed worker counts until its "
+            "session time-out ends."
         )
 
 
@@ -90,7 +90,7 @@ async def _described(client: AIOKafkaAdminClient, name: str) -> RoleGroup:
         except KafkaError as error:
             if not error.retriable or monotonic() > deadline_s:
                 raise StoreUnavailable(
-                    f"Kafka does not say who works here: {error!r}. Are its brokers well?"
+                    f"Kafka does not return the consumer groups: {error!r}. Check its brokers"
                 ) from error
             await asyncio.sleep(_POLL_S)
         else:

@@ -180,7 +180,7 @@ class RoleProcess:
         try:
             return self._child.wait(timeout_s)
         except subprocess.TimeoutExpired as error:
-            raise RoleFailed(f"role {self.role} still runs after {timeout_s:g} s") from error
+            raise RoleFailed(f"role {self.role} did not stop within {timeout_s:g} s") from error
 
     async def ready(self, within_s: float = 60.0) -> None:
         """Wait until /readyz says so.

@@ -59,7 +59,7 @@ class Sender:
         """
         if record.size_bytes > self._max_record_bytes:
             raise InvalidRecord(
-                "record_too_large", f"{record.size_bytes} bytes, {self._topic} takes {self._max_record_bytes}"
+                "record_too_large", f"{record.size_bytes} bytes, {self._topic} allows {self._max_record_bytes}"
             )
         partition = record.partition
         if partition is None or partition >= self._partitions:

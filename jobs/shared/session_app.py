@@ -33,6 +33,6 @@ def session_meant(session_id: str, app_id: str, apps: Collection[str]) -> Sessio
     app = app_id or app_meant(apps)
     if app is None:
         raise ConfigurationError(
-            f"apps {', '.join(sorted(apps))} each have a session {session_id}: name the one that is meant with --app"
+            f"apps {', '.join(sorted(apps))} each have a session {session_id}: choose one with --app"
         )
     return SessionName(app, session_id)

@@ -331,19 +331,19 @@ def load_policy(data: bytes, kind: Literal["toml", "json"]) -> Policy:
     except (msgspec.MsgspecError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         meant = _meant(str(error))
         raise ConfigurationError(
-            f"policy ({kind}): {error}{meant}. Mend or drop the field; unnamed ones default."
+            f"policy ({kind}): {error}{meant}. Correct or remove the field; omitted fields have defaults."
         ) from error
 
 
 _GONE = {
-    "merge_similarity": "it went: topics of a session do not merge, which made sorting worse at every value",
-    "session_sum_weight": "it went: a search no longer ranks sessions",
+    "merge_similarity": "removed: topics of a session no longer merge, which made sorting worse at every value",
+    "session_sum_weight": "removed: a search no longer ranks sessions",
 }
-"""Fields of earlier releases, and why they are no more."""
+"""Fields of earlier releases, and why they were removed."""
 
 
 def _meant(error: str) -> str:
-    """Of a field that there is not: why it went, or the one of the same section that was perhaps meant."""
+    """Hint for an unknown field: why it was removed, or a similar field of the same section."""
     unknown = re.search(r"unknown field `([^`]+)`(?: - at `\$\.?([^`]*)`)?", error)
     if unknown is None:
         return ""
@@ -353,4 +353,4 @@ def _meant(error: str) -> str:
     for part in filter(None, (unknown[2] or "").split(".")):
         section = getattr(section, part, None)
     near = get_close_matches(unknown[1], getattr(section, "__struct_fields__", ()), 1)
-    return f" ({near[0]} is perhaps meant)" if near else ""
+    return f" (did you mean {near[0]}?)" if near else ""

@@ -192,21 +192,21 @@ def _items_of(name: str, files: Mapping[str, str]) -> Iterator[_Placed]:
     except json.JSONDecodeError as error:
         where = f"{name}, line {error.lineno}, column {error.colno}: {error.msg}"
         raise saved.ProjectFileError(
-            f"{where}. The file is damaged: correct it there, or take another copy; nothing was imported."
+            f"{where}. The file is damaged: correct it, or use another copy; nothing was imported."
         ) from None
     except (RecursionError, ValueError):
-        saved.refuse(name, "is nested too deeply, or has a number that JSON does not know")
+        saved.refuse(name, "is nested too deeply, or has a number outside JSON")
     if not isinstance(array, list):
-        saved.refuse(name, "is no array of items")
+        saved.refuse(name, "is not an array of items")
     for number, item in enumerate(array, start=1):
         where = f"{name}, item {number}"
         if not isinstance(item, dict):
-            saved.refuse(where, "is no object")
+            saved.refuse(where, "is not an object")
         version = item.get(_VERSION, FORMAT_VERSION)
         if not isinstance(version, int) or version > FORMAT_VERSION:
             raise saved.ProjectFileError(
-                f"{where}: its {_VERSION} is not one that this release reads (up to {FORMAT_VERSION}). "
-                "Upgrade turntide, or export the project with the release that is here; nothing was imported."
+                f"{where}: this release cannot read its {_VERSION} (it reads up to {FORMAT_VERSION}). "
+                "Upgrade turntide, or export the project with this release; nothing was imported."
             )
         yield where, item
 
@@ -237,7 +237,7 @@ def _converted(where: str, item: Mapping[str, Any], kind: type[Any]) -> Any:
         fields["sources"] = _renamed([*([] if first is None else [first]), *further], _snake)
     unknown = sorted(set(given) - _BESIDE[kind])
     if unknown:
-        saved.refuse(where, f"has fields that are not known: {', '.join(unknown)}")
+        saved.refuse(where, f"has unknown fields: {', '.join(unknown)}")
     return _checked(where, fields, kind)
 
 

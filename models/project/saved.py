@@ -163,7 +163,7 @@ def require_sound(project: SavedProject) -> None:
         try:
             TopologicalSorter(ends).prepare()
         except CycleError as error:
-            refuse(MEMORIES, f"has a circle of {relation}: {' → '.join(reversed(error.args[1]))}")
+            refuse(MEMORIES, f"has a cycle of {relation}: {' → '.join(reversed(error.args[1]))}")
 
 
 def refuse(where: str, what: str) -> NoReturn:
@@ -172,7 +172,7 @@ def refuse(where: str, what: str) -> NoReturn:
     Raises:
         ProjectFileError: Always.
     """
-    raise ProjectFileError(f"{where} {what}. Correct it there, or take another copy; nothing was imported.")
+    raise ProjectFileError(f"{where} {what}. Correct it, or use another copy; nothing was imported.")
 
 
 def losses(given: SavedProject, kept: SavedProject) -> list[str]:

@@ -144,7 +144,7 @@ def fit_prompt(
     head = preface + _AFTER_PREFACE if preface else ""
     room = token_budget * CHARS_PER_TOKEN - len(head)
     if room < MIN_TOKENS * CHARS_PER_TOKEN:
-        raise ValueError(f"a prompt takes at least {MIN_TOKENS} tokens, not {room // CHARS_PER_TOKEN}")
+        raise ValueError(f"a prompt needs at least {MIN_TOKENS} tokens, not {room // CHARS_PER_TOKEN}")
     room -= len(long_term_prompt((), (), ()))
     last = recent[-1] if recent else None
     kept_for_last = 0 if last is None else 1 + len(_said_line(last.role, last.content[:_LAST_TURN_CHARS] + _ELLIPSIS))

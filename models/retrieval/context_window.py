@@ -177,7 +177,7 @@ def _budget_of(policy: ContextPolicy, system_tokens: int = 0) -> TokenBudget:
     available = policy.total_tokens - reserved - policy.working_tokens
     if available < 0:
         raise BudgetTooSmall(
-            f"{policy.total_tokens} tokens do not hold a system prompt of {system_tokens} and the "
+            f"{policy.total_tokens} tokens are too few for a system prompt of {system_tokens} and the "
             f"{policy.working_tokens} reserved for the current turn: shorten the prompt or raise the budget"
         )
     recent = available * round(policy.recent_share * _PARTS) // _PARTS

@@ -1,21 +1,21 @@
-r"""The life of an alert: firing, acknowledged, resolved. A pure state machine; at most one alert per session.
+r"""State machine of an alert: firing, acknowledged, resolved. Pure; at most one open alert a session.
 
-Before it stands the risk mode, which rises at once and falls late (hysteresis and a least stay).
+Its input is the risk mode, which rises at once and falls with a delay (hysteresis and a minimum duration).
 
 ```
 (none) --raised--> FIRING --acknowledged--> ACKNOWLEDGED
                      ^  \--renotified (each `renotify_after`)--/      |
                      `------- worsened (now it is critical) ---------'
-        either --worsened (by `worsened_step` over what was told last)--> as it was
-        either --assigned, noted, snoozed, duplicate (somebody says so)--> as it was, silent while snoozed or duplicate
-        either --woken (the snooze is over, or it is no duplicate)--> FIRING
-        either --judged (a slower judge answered)--> as it was
+        either --worsened (by `worsened_step` above the last sent value)--> unchanged
+        either --assigned, noted, snoozed, duplicate (triage)--> unchanged, silent while snoozed or duplicate
+        either --woken (the snooze ended, or it is no longer a duplicate)--> FIRING
+        either --judged (a slower judge answered)--> unchanged
         either --resolved (calm for a while, or the session closes)--> (none)
         either --erased (with the session)--> (none)
 ```
 
-Silent: not renotified. A snooze ends early when the alert grows worse. A duplicate is left to the alert that it
-repeats: it is not told when it grows worse by a step; becoming critical, it is told by itself again.
+Silent: not renotified. A snooze ends early if the alert worsens. A duplicate is silent in favour of the alert that it
+duplicates: it is not sent if it worsens by a step, but it is sent again if it becomes critical.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from models.policy import AlertPolicy, ModePolicy
 
 _ORDER = tuple(Mode)
 RANK = {mode: rank for rank, mode in enumerate(Mode)}
-"""Order of the modes, calm is 0."""
+"""Order of the modes; calm is 0."""
 
 
 def next_mode(mode: Mode, score: float, turns_in_mode: int, policy: ModePolicy, app_id: str = "") -> Mode:
@@ -69,33 +69,33 @@ class OpenAlert(Struct, frozen=True, array_like=True):
     notified_at: datetime
     notifications: int = 1
     quiet_turns: int = 0
-    """Counted turns in a row below elevated."""
+    """Consecutive counted turns below elevated."""
     told: float = 0.0
-    """Score that its last change told; 0 if an earlier release raised it: its next turn tells the present one."""
+    """Score in its last change; 0 if an earlier release raised it: the next turn then sends the current score."""
     worst_told: float = 0.0
-    """Risk of the session's riskiest turn when a turn last told of it; likewise."""
+    """Risk of the session's riskiest turn in the last change by a turn; 0 likewise."""
     assignee: str = ""
     snoozed_until: datetime | None = None
     duplicate_of: str = ""
 
     @property
     def is_silenced(self) -> bool:
-        """Whether it is not repeated: it is snoozed, or a duplicate."""
+        """Whether it is not renotified: snoozed or a duplicate."""
         return bool(self.snoozed_until or self.duplicate_of)
 
 
 class Situation(Struct, frozen=True, gc=False):
-    """What the state machine looks at after a counted turn.
+    """Input of the state machine after a counted turn.
 
     Attributes:
         now: Newest event time of the session.
-        mode: After the turn.
-        scored_turns: Of the whole session.
-        turn_risk: The turn's own risk as far as it can alarm alone, or None.
-        enough_evidence: Whether enough turns speak for what the calibrated judgement says (`min_evidence_turns`); None
-            where the source formulas decide.
-        score: That moves the mode, 0-1, after the turn.
-        worst_risk: Of the session's riskiest turn.
+        mode: Mode after the turn.
+        scored_turns: Number of scored turns of the session.
+        turn_risk: Risk of the turn if it alone can raise an alert, or None.
+        enough_evidence: Whether enough turns are evidence for the calibrated probability (`min_evidence_turns`); None
+            if the source formulas decide.
+        score: Score of the mode after the turn, 0-1.
+        worst_risk: Risk of the session's riskiest turn.
     """
 
     now: datetime
@@ -108,12 +108,12 @@ class Situation(Struct, frozen=True, gc=False):
 
 
 def demanded_severity(situation: Situation, policy: AlertPolicy) -> Severity | None:
-    """How urgent the situation is by itself; None for no alert.
+    """Severity of the situation without its history; None for no alert.
 
-    Elevated warns, critical is critical, both with enough evidence: by the source formulas `min_scored_turns`, by the
-    calibrated judgement, whose probability knows how little few turns say, `min_evidence_turns` (or the former, where
-    the risks sent along demand it alone: they never delay an alert). A single turn of
-    `single_turn_risk` is critical without more evidence: waiting for a second one is no answer to it.
+    Mode elevated is a warning, mode critical is critical, both with enough evidence: with the source formulas
+    `min_scored_turns`; with the calibrated probability, which already accounts for few turns, `min_evidence_turns` (or
+    the former if risks from producers alone demand an alert: they never delay one). A single turn with
+    `single_turn_risk` is critical without further evidence.
     """
     if situation.turn_risk is not None and situation.turn_risk >= policy.single_turn_risk:
         return Severity.CRITICAL
@@ -129,9 +129,9 @@ def demanded_severity(situation: Situation, policy: AlertPolicy) -> Severity | N
 def after_turn(
     alert: OpenAlert | None, situation: Situation, policy: AlertPolicy, new_id: Callable[[], str]
 ) -> tuple[OpenAlert | None, Cause | None]:
-    """The alert after a counted turn, and what changed; None while it goes on as it was (de-duplicated).
+    """The alert after a counted turn, and the cause of its change; None if it did not change (deduplicated).
 
-    A resolved alert comes back with the cause "resolved" and is then forgotten by the caller.
+    A resolved alert is returned with the cause "resolved"; the caller then drops it.
     """
     demanded = demanded_severity(situation, policy)
     now, worst = situation.now, situation.worst_risk
@@ -159,7 +159,7 @@ def after_turn(
 
 
 def acknowledge(alert: OpenAlert | None, alert_id: str, score: float) -> tuple[OpenAlert | None, Cause | None]:
-    """Somebody looks at it. Another id than the present alert's, or a second time, changes nothing."""
+    """Acknowledge an alert. The id of another alert, or a repeat, changes nothing."""
     if alert is None or alert.alert_id != alert_id or alert.status is AlertStatus.ACKNOWLEDGED:
         return alert, None
     return replace(alert, status=AlertStatus.ACKNOWLEDGED, told=score, snoozed_until=None), "acknowledged"
@@ -168,9 +168,9 @@ def acknowledge(alert: OpenAlert | None, alert_id: str, score: float) -> tuple[O
 def triage(
     alert: OpenAlert | None, said: AlertTriaged, now: datetime, score: float
 ) -> tuple[OpenAlert | None, Cause | None]:
-    """Somebody says what is to become of it. Another id than the present alert's, or nothing new, changes nothing.
+    """Apply triage to an alert. The id of another alert, or triage without a change, changes nothing.
 
-    A duplicate needs no snooze. Of several news the cause is the first of: duplicate, snoozed, assigned, noted.
+    A duplicate is never snoozed. For several changes the cause is the first of: duplicate, snoozed, assigned, noted.
     """
     if alert is None or alert.alert_id != said.alert_id:
         return alert, None
@@ -192,24 +192,24 @@ def triage(
 
 
 def end_snooze(alert: OpenAlert, now: datetime, score: float) -> tuple[OpenAlert, Cause]:
-    """The snooze is over: the alert is told again, also in quiet hours, as somebody wanted it."""
+    """End a snooze: the alert is sent again, also in quiet hours, since the end was set by a person."""
     return _wake(replace(alert, snoozed_until=None), now, score), "woken"
 
 
 def judged(alert: OpenAlert, mode: Mode, now: datetime, score: float) -> tuple[OpenAlert, Cause]:
-    """A slower judge answered, and the session's mode is now `mode`: a warning can become critical by it."""
+    """Apply the answer of a slower judge; `mode` is the session's mode after it. A warning can become critical."""
     if RANK[mode] >= _CRITICAL and alert.severity is Severity.WARNING:
         return _worsen(alert, now, score, alert.worst_told), "worsened"
     return replace(alert, told=score), "judged"
 
 
 def resolve(alert: OpenAlert) -> OpenAlert:
-    """The alert's last form."""
+    """The alert as resolved."""
     return replace(alert, status=AlertStatus.RESOLVED, snoozed_until=None)
 
 
 def _quiet(severity: Severity, now: datetime, policy: AlertPolicy) -> bool:
-    """Whether an alert that is known already must not be repeated now; the first turn afterwards makes up for it."""
+    """Whether quiet hours forbid a renotification now; the first turn after them sends it."""
     hours = policy.quiet_hours
     if hours is None or severity not in hours.severities:
         return False
@@ -232,10 +232,11 @@ def _notify(alert: OpenAlert, now: datetime, score: float, worst_risk: float) ->
 
 
 class TriageRefusal(NamedTuple):
-    """Why something cannot be said of an alert.
+    """Reason why triage of an alert is refused.
 
     Attributes:
-        field: What is wrong of what is said; empty: nothing, the alert is over.
+        field: The wrong field; empty: none, the alert is resolved.
+        why: The reason in words.
     """
 
     field: Literal["", "duplicate_of"]
@@ -245,24 +246,24 @@ class TriageRefusal(NamedTuple):
 def refusal(
     alert: AlertChanged, said: AlertAcknowledged | AlertTriaged, other: AlertChanged | None = None
 ) -> TriageRefusal | None:
-    """Why this cannot be said, by commands or over HTTP; None if it can. A note can always be added.
+    """Reason to refuse triage by commands or over HTTP; None if it is allowed. A note is always allowed.
 
     Args:
-        alert: Its latest change.
-        said: What is to be said of it.
-        other: Latest change of the alert that it is to repeat; None: no such alert is known.
+        alert: Latest change of the alert.
+        said: The acknowledgement or triage.
+        other: Latest change of the alert that it duplicates; None: unknown.
     """
     news = (said.assignee, said.snoozed_until, said.duplicate_of) if isinstance(said, AlertTriaged) else (said,)
     if alert.status is AlertStatus.RESOLVED and any(each is not None for each in news):
         at = f"{alert.timestamp:%Y-%m-%d %H:%M}Z"
-        return TriageRefusal("", f"alert {alert.alert_id} is resolved since {at}: only a note or a label can be added")
+        return TriageRefusal("", f"alert {alert.alert_id} was resolved at {at}: only a note or a label can be added")
     of = said.duplicate_of if isinstance(said, AlertTriaged) else ""
     if not of:
         return None
     if other is None or other.app_id != alert.app_id:
         return TriageRefusal("duplicate_of", f"the app has no alert {of}")
     if of == alert.alert_id:
-        return TriageRefusal("duplicate_of", f"alert {of} cannot repeat itself")
+        return TriageRefusal("duplicate_of", f"alert {of} cannot duplicate itself")
     if other.duplicate_of:
-        return TriageRefusal("duplicate_of", f"alert {of} repeats {other.duplicate_of}: name that")
+        return TriageRefusal("duplicate_of", f"alert {of} duplicates {other.duplicate_of}: use that")
     return None

@@ -42,7 +42,7 @@ _SIGN_BIT = 1 << WORD_BITS
 _DECIMALS = 4
 _LARGEST = 1e6
 """Log-odds that no weight reaches: a sum of a few such is still a number."""
-_TRAIN = "Make one with `turntide lab train scorer`, or name the shipped one by leaving scorer.file empty."
+_TRAIN = "Train one with `turntide lab train scorer`, or leave scorer.file empty for the shipped one."
 
 
 class TurnWeights(Struct, frozen=True, kw_only=True):
@@ -251,7 +251,7 @@ def unsealed(data: bytes, kind: str, holds: type[_Held], named: str, instead: st
     Raises:
         ConfigurationError: A file of another kind or format, or a damaged one.
     """
-    none = f"no {kind.removeprefix('turntide-')}'s file"
+    none = f"not the file of a {kind.removeprefix('turntide-')}"
     try:
         envelope = msgspec.msgpack.decode(data, type=_Envelope)
     except _UNREADABLE as error:
@@ -261,7 +261,7 @@ def unsealed(data: bytes, kind: str, holds: type[_Held], named: str, instead: st
     if envelope.format != FORMAT:
         raise ConfigurationError(f"{named} has format {envelope.format}, this release reads {FORMAT}. {instead}")
     if sha256(envelope.body).digest() != envelope.sha256:
-        raise ConfigurationError(f"{named} is damaged: its content is not what its digest says. {instead}")
+        raise ConfigurationError(f"{named} is damaged: its content does not match its digest. {instead}")
     try:
         return msgspec.msgpack.decode(envelope.body, type=holds)
     except _UNREADABLE as error:
@@ -289,16 +289,16 @@ def _objections(file: ScorerFile) -> Iterator[str]:
     """What is wrong with the weights of a whole file; one that nobody notices would be silence."""
     turn = file.turn
     if len(turn.dense) != DIMS or len(turn.words) != 1 << WORD_BITS:
-        yield "has weights of other sizes than this release"
+        yield "has weights of another size than this release"
     harms = file.harms
     told = () if harms is None else (harms.dense_scale, harms.words_scale, *harms.offsets)
     numbers = (turn.dense_scale, turn.words_scale, turn.rules, turn.offset, *told)
     if not all(abs(number) <= _LARGEST for number in numbers):
-        yield "has a scale, rules or offset that is no number, or one beyond all meaning"
+        yield f"has a scale, rules or offset that is not a number, or above {_LARGEST:g}"
     sizes = DIMS * len(HARMS), len(HARMS) << WORD_BITS, len(HARMS)
     if harms is not None and (len(harms.dense), len(harms.words), len(harms.offsets)) != sizes:
         yield "has weights of kinds of harm of another size than this release"
     if unknown := sorted(file.weights.keys() - set(SIGNAL_NAMES)):
-        yield f"weighs signals that this release does not have ({', '.join(unknown)}): it was made by another"
+        yield f"has weights of signals that this release lacks ({', '.join(unknown)}): another release wrote it"
     if not any(file.weights.values()):
-        yield "weighs no signal of a session: nothing would ever raise an alert"
+        yield "has no weight of a session's signals: no session could ever raise an alert"

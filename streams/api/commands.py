@@ -142,7 +142,7 @@ class Commands(Generic[_Command, _Result]):
         if self.sender is None:
             raise read_only()
         if self._waiting >= MAX_WAITING:
-            raise unavailable(f"{MAX_WAITING} commands wait to be carried out already", code="too_many_waiting")
+            raise unavailable(f"{MAX_WAITING} commands are waiting: repeat this one", code="too_many_waiting")
         self._waiting += 1
         try:
             written = await self.sender.send(command)
@@ -229,5 +229,5 @@ def project_commands(
 def read_only() -> Exception:
     """503 of a role that was given nothing to write with."""
     return unavailable(
-        "this process only reads: ask the index role, or the api role, of `turntide worker`", code="read_only"
+        "this process only reads: send the request to the role index or api of `turntide worker`", code="read_only"
     )

@@ -137,8 +137,8 @@ def open_any_reader(paths: LakePaths) -> duckdb.DuckDBPyConnection:
 
 def _nothing_yet(paths: LakePaths) -> ConfigurationError:
     return ConfigurationError(
-        f"no archive at {paths.shown}: `turntide worker archive` writes one from Kafka, "
-        "TURNTIDE_DATA_DIR or TURNTIDE_ARCHIVE__CATALOG says where"
+        f"no archive at {paths.shown}: start `turntide worker archive` to write one from Kafka, "
+        "or correct TURNTIDE_DATA_DIR or TURNTIDE_ARCHIVE__CATALOG"
     )
 
 
@@ -224,8 +224,8 @@ def spill_folder(root: Path | None = None) -> Path:
     found = root.lstat()
     if not S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise ConfigurationError(
-            f"{root} is not a folder of this user alone: others could read what is spilt there. Remove it, or set "
-            "TMPDIR to a folder of your own"
+            f"{root} is not private to this user: others could read temporary data in it. Remove it, or set TMPDIR to "
+            "a folder of your own"
         )
     for left in root.iterdir():
         if not _is_alive(left.name.partition("-")[0]):

@@ -66,8 +66,6 @@ def _wheel(name: str) -> _Wheel:
         raise ConfigurationError(f"the archive needs the package {package}: install `turntide[lake]`") from error
     file = Path(str(wheel / "extensions" / f"v{version}" / f"{name}.duckdb_extension"))
     if not file.is_file():
-        raise ConfigurationError(
-            f"duckdb {version} and {package} do not fit together: install the same version of both"
-        )
+        raise ConfigurationError(f"duckdb {version} and {package} are incompatible: install the same version of both")
     stat = file.stat()
     return _Wheel(file, stat.st_ino, stat.st_size, stat.st_mtime_ns)

@@ -70,7 +70,7 @@ def paths_of(settings: Settings) -> LakePaths:
     """
     folder, archive = settings.data_dir / "archive", settings.archive
     if (archive.s3_key_id is None) != (archive.s3_secret is None):
-        raise ConfigurationError("archive.s3_key_id and archive.s3_secret belong together: set both, or none")
+        raise ConfigurationError("archive.s3_key_id and archive.s3_secret need each other: set both or none")
     remote = archive.catalog is not None and "://" in archive.catalog
     return LakePaths(
         catalog=Path(archive.catalog) if archive.catalog and not remote else folder / "catalog.sqlite",

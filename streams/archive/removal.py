@@ -73,7 +73,7 @@ def _vacuum(paths: LakePaths) -> None:
     if in_the_way:
         raise StoreUnavailable(
             f"removing rows left deleted bytes in {paths.shown}: {summary_of(RuntimeError(in_the_way))}. "
-            "The rows are gone; call it again"
+            "The rows are removed; repeat it for the bytes"
         )
 
 
@@ -111,6 +111,6 @@ def forget_mined(folder: Path) -> ErasedStore:
                 remaining += sum(1 for _ in (job / "parts").glob("*"))
         except Timeout:
             raise StoreUnavailable(
-                f"`turntide analyse mine {job.name}` is at work in {job}: wait for it, or end it"
+                f"`turntide analyse mine {job.name}` is working in {job}: wait for it, or end it"
             ) from None
     return ErasedStore(store="mined days", looked_at=days, removed=days - remaining, remaining=remaining)

@@ -108,7 +108,7 @@ class LakeWriter:
         except Timeout:
             raise StoreUnavailable(
                 f"{doing} waited too long for the lock of {self.paths.shown}: another process is writing. "
-                "Does a merge or an erasure run, or is a writer suspended?"
+                "Wait for a merge or erasure to end, or resume a suspended writer"
             ) from None
         except (duckdb.Error, OSError) as error:
             raise unavailable(error, self.paths, doing, getattr(self, "con", None)) from None
@@ -282,7 +282,7 @@ class LakeWriter:
                 fenced += [p for p, move in known.items() if stored.get(p) != move._replace(next=move.expected or 0)]
         if fenced:
             places = ", ".join(f"{place.topic}-{place.partition}" for place in fenced)
-            raise Fenced(f"archive: another process has landed {places}; this buffer is dropped")
+            raise Fenced(f"archive: another process has landed {places}; the rows in memory are dropped")
         if new:
             with self._registered(_moves_frame(new)) as name:
                 self.con.execute(

@@ -21,7 +21,7 @@ def read_folder(folder: Path) -> dict[str, str]:
         except FileNotFoundError:
             continue
         except UnicodeDecodeError as error:
-            raise ConfigurationError(f"{folder / name} is damaged: no UTF-8 at byte {error.start}") from error
+            raise ConfigurationError(f"{folder / name} is damaged: byte {error.start} is not UTF-8") from error
         except OSError as error:
             raise ConfigurationError(f"cannot read {folder / name}: {error.strerror}") from error
     return texts

@@ -239,8 +239,8 @@ class MemorySystem:
         self._forget_messages()
         if lost := losses(saved, self.saved()):
             raise ConfigurationError(
-                f"{self._folder.path}: {', '.join(lost)} would be lost or cut: open it with a policy whose `projects` "
-                "keep as much, or with more max_recent_messages. Nothing was changed"
+                f"{self._folder.path}: {', '.join(lost)} would be lost or truncated: open it with a policy with larger "
+                "limits in `projects`, or with more max_recent_messages. Nothing was changed"
             )
 
     def _take(self, kind: type[Any], **fields: Any) -> list[events.ProjectOutput]:
@@ -253,7 +253,7 @@ class MemorySystem:
 
     def _started(self) -> str:
         if not self._conversation:
-            raise ConfigurationError("no conversation was started: call start_conversation() first")
+            raise ConfigurationError("no conversation is open: call start_conversation() first")
         return self._conversation
 
     def _recent(self) -> list[ContextMessage]:

@@ -1,11 +1,11 @@
-"""The apps' data keys: wrapped in a file that all roles share, made when an app is first written to, and erased.
+"""Data keys of the apps: wrapped in a file that all roles share, created at the first write of an app, and erasable.
 
-A key has an id, which stands before everything that it sealed. An app has one key that seals, and those before it,
-which still open (`rotate`). Erasing an app's keys leaves their ids, so that what they sealed is known to be gone; an id
-that the file never had is a key that is missing, and whoever meets it stops.
+The id of a key precedes everything that it encrypted. An app has one key for encryption, and earlier keys for
+decryption (`rotate`). The erasure of an app's keys keeps their ids, so that readers recognise erased data. An id that
+the file never had is a missing key: a reader that meets it stops.
 
-The file is replaced as a whole under a lock, so it is there as it was or as it is wanted, whenever a process dies. A
-key is in the file before anything is sealed with it.
+The file is replaced as a whole under a lock, so a crash leaves the old or the new file. A key is in the file before
+anything is encrypted with it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from streams.ports import KeyWrapper
 from streams.settings import EncryptionSettings, Settings, load_settings
 
 NOBODY = ""
-"""App of what belongs to none: progress of partitions, refused records. Its key is made with the file."""
+"""App of data without an app: progress of partitions, dead letters. Its key is created with the file."""
 _SECRET_BYTES = 64
 
 
 class WrappedKey(Struct, frozen=True, kw_only=True):
-    """A key as the file has it; the last one of an app seals."""
+    """A key in the file; the last one of an app encrypts."""
 
     id: str
     app_id: str
@@ -42,7 +42,7 @@ class WrappedKey(Struct, frozen=True, kw_only=True):
 
 
 class ErasedKey(Struct, frozen=True, kw_only=True):
-    """What is left of a key."""
+    """The id of an erased key."""
 
     id: str
     app_id: str
@@ -56,10 +56,10 @@ class _File(Struct, frozen=True, kw_only=True):
 
 
 class Keyring:
-    """Reads and changes the file. Threads may share one.
+    """Reads and changes the file. Thread-safe.
 
     Raises:
-        ConfigurationError: There is no such file, it is damaged, or the master key is another one.
+        ConfigurationError: The file is missing or damaged, or the master key is wrong.
     """
 
     def __init__(self, path: Path, wrapper: KeyWrapper) -> None:
@@ -69,34 +69,34 @@ class Keyring:
         self._file = _File()
         self._opened: dict[bytes, DataKey] = {}
         self.version = 0
-        """Counts how often another content was read."""
+        """Number of changes of the file that were read."""
         self.refresh()
         self.key(bytes.fromhex(self._newest[NOBODY].id))  # a wrong master key is told at the start
 
     @staticmethod
     def init(path: Path, wrapper: KeyWrapper) -> None:
-        """Make the file.
+        """Create the file.
 
         Raises:
-            ConfigurationError: It is there already, or cannot be made.
+            ConfigurationError: It exists already, or cannot be created.
         """
         if path.exists():
-            raise ConfigurationError(f"keyring {path} is there already: its keys open what was written so far")
+            raise ConfigurationError(f"keyring {path} exists already: its keys are needed to read existing data")
         path.parent.mkdir(parents=True, exist_ok=True)
         _write(path, _File(keys=(_made(wrapper, NOBODY),)))
 
     @property
     def keys(self) -> tuple[WrappedKey, ...]:
-        """Of all apps."""
+        """Keys of all apps."""
         return self._file.keys
 
     @property
     def erased(self) -> tuple[ErasedKey, ...]:
-        """Those that are gone."""
+        """Erased keys."""
         return self._file.erased
 
     def refresh(self) -> None:
-        """Read the file if it is another one by now."""
+        """Read the file again if it changed."""
         with self._lock:
             try:
                 seen = self._seen()
@@ -106,7 +106,7 @@ class Keyring:
             except OSError as error:
                 raise ConfigurationError(
                     f"encryption.keyring {self._path} cannot be read ({error.strerror}): `turntide ops keys init` "
-                    "makes a new one; if there was one, bring it back: without it nothing encrypted can be read"
+                    "creates a new one; if there was one, restore it, since no encrypted data can be read without it"
                 ) from error
 
     def _seen(self) -> tuple[int, int, int]:
@@ -120,7 +120,7 @@ class Keyring:
         except msgspec.MsgspecError as error:
             if self._seen() != before:
                 return self._read()
-            raise ConfigurationError(f"encryption.keyring {self._path} is damaged: bring back a copy") from error
+            raise ConfigurationError(f"encryption.keyring {self._path} is damaged: restore a copy") from error
         self._file = file
         self._by_id = {bytes.fromhex(each.id): each for each in file.keys}
         self._newest = {each.app_id: each for each in file.keys}
@@ -130,11 +130,11 @@ class Keyring:
         return None
 
     def holds(self, key_id: bytes) -> bool:
-        """Whether this file has, or had, a key."""
+        """Whether this file has or had a key."""
         return key_id in self._by_id or key_id in self._gone
 
     def key(self, key_id: bytes) -> DataKey | None:
-        """A key that the file holds; None: it was erased."""
+        """A key of the file; None: it was erased."""
         with self._lock:
             if (found := self._opened.get(key_id)) is None and (wrapped := self._by_id.get(key_id)) is not None:
                 found = DataKey(key_id, wrapped.app_id, self._wrapper.unwrap(wrapped.wrapped, wrapped.app_id))
@@ -142,7 +142,7 @@ class Keyring:
             return found
 
     def newest(self, app_id: str) -> DataKey:
-        """The key that seals for an app; made if there is none."""
+        """The encrypting key of an app; created if there is none."""
         if app_id not in self._newest:
             self._change(
                 lambda file: file if app_id in {key.app_id for key in file.keys} else self._with_new(file, app_id)
@@ -152,11 +152,11 @@ class Keyring:
         return key
 
     def rotate(self, app_id: str) -> None:
-        """Give an app a new key; what the ones before it sealed is still opened."""
+        """Give an app a new key; its earlier keys still decrypt."""
         self._change(lambda file: self._with_new(file, app_id))
 
     def rewrap(self) -> None:
-        """Wrap every key anew, by what wraps now."""
+        """Wrap every key again with the current wrapper."""
 
         def rewrapped(key: WrappedKey) -> WrappedKey:
             secret = self._wrapper.unwrap(key.wrapped, key.app_id)
@@ -165,10 +165,10 @@ class Keyring:
         self._change(lambda file: msgspec.structs.replace(file, keys=tuple(map(rewrapped, file.keys))))
 
     def erase(self, app_id: str, lost: str = "") -> list[ErasedKey]:
-        """Erase the keys of an app for good, or note the id of one that was lost; gives them, none if it had none.
+        """Erase the keys of an app permanently, or record the id of a lost key; returns them, empty if there are none.
 
         Raises:
-            ConfigurationError: What is said to be lost is no id of a key, or one that the file has.
+            ConfigurationError: `lost` is not the id of a key, or the file has that key.
         """
         lost = lost and self._lost_id(lost)
         now, gone = datetime.now(UTC), list[ErasedKey]()
@@ -188,11 +188,11 @@ class Keyring:
         except ValueError:
             key_id = b""
         if len(key_id) != ID_BYTES:
-            raise ConfigurationError(f"{said} is no id of a key: it has {2 * ID_BYTES} digits, as the error names it")
+            raise ConfigurationError(f"{said} is not the id of a key: use the {2 * ID_BYTES} digits from the error")
         self.refresh()
         if self.holds(key_id):
             raise ConfigurationError(
-                f"key {said} is not lost: see `turntide ops keys list`; --app erases an app's keys"
+                f"key {said} is not lost: see `turntide ops keys list`; use --app to erase an app's keys"
             )
         return key_id.hex()
 
@@ -213,7 +213,7 @@ def _made(wrapper: KeyWrapper, app_id: str) -> WrappedKey:
 
 
 def _write(path: Path, file: _File) -> None:
-    """Replace the file, and write over the old one's bytes, so that a key that went does not stay on the disk."""
+    """Replace the file and overwrite the old one's bytes, so that no erased key stays on the disk."""
     beginning = path.with_name(f".{path.name}.new")
     beginning.unlink(missing_ok=True)
     beginning.touch(mode=0o600)
@@ -239,7 +239,7 @@ _KNOWN: dict[Path, Keyring] = {}
 
 
 def keyring_of(settings: EncryptionSettings) -> Keyring | None:
-    """The keyring of this process; None where nothing is encrypted.
+    """The keyring of this process; None without encryption.
 
     Raises:
         ConfigurationError: As `wrapper_of` and `Keyring`.
@@ -252,7 +252,7 @@ def keyring_of(settings: EncryptionSettings) -> Keyring | None:
 
 
 def key_of_id(key_id: bytes) -> DataKey | None:
-    """The key that sealed something, from the keyrings of this process; None: it was erased.
+    """A key by its id, from the keyrings of this process; None: it was erased.
 
     Raises:
         ConfigurationError: No keyring has it.
@@ -267,17 +267,17 @@ def key_of_id(key_id: bytes) -> DataKey | None:
             if ring.holds(key_id):
                 return ring.key(key_id)
     raise ConfigurationError(
-        f"something is encrypted with the key {key_id.hex()}, which "
+        f"data is encrypted with the key {key_id.hex()}, which "
         + (f"{', '.join(map(str, _KNOWN))} does not have" if _KNOWN else "needs encryption.keyring and its master key")
-        + ": bring that keyring back; nothing was changed. "
-        "If it is lost for good, `turntide ops keys erase --lost ID` says so, and what it sealed is passed"
+        + ": restore that keyring; nothing was changed. "
+        "If it is lost for good, record that with `turntide ops keys erase --lost ID`: roles then skip its data"
     )
 
 
 class Sealer:
-    """Keys that seal, as of the last `refresh`: one for each who writes, who says when it lets go of a key.
+    """Encrypting keys as of the last `refresh`. Each writer has its own, and decides when it drops erased keys.
 
-    What is sealed with a key that was erased meanwhile is gone as well, which is what was asked for.
+    Data encrypted with a key that was erased in the meantime is unreadable, as intended.
     """
 
     def __init__(self, ring: Keyring, apps: tuple[str, ...] = ()) -> None:
@@ -286,7 +286,7 @@ class Sealer:
         self._version, self._erased = ring.version, len(ring.erased)
 
     def key(self, app_id: str) -> DataKey | None:
-        """The key of an app; None where it is not encrypted."""
+        """The key of an app; None without encryption."""
         if (found := self._keys.get(app_id)) is None:
             if app_id and self._apps and app_id not in self._apps:
                 return None
@@ -295,11 +295,11 @@ class Sealer:
 
     @property
     def erased(self) -> tuple[ErasedKey, ...]:
-        """Keys that are gone."""
+        """Erased keys."""
         return self._ring.erased
 
     def refresh(self) -> bool:
-        """Seal by what the keyring has now; whether keys were erased since: plain text of theirs must be let go of."""
+        """Use the keyring's current keys; returns whether keys were erased: their decrypted data must be dropped."""
         self._ring.refresh()
         if self._ring.version == self._version:
             return False
@@ -309,6 +309,6 @@ class Sealer:
 
 
 def sealer_of(settings: Settings) -> Sealer | None:
-    """One for somebody who writes; None where nothing is encrypted."""
+    """A sealer for a writer; None without encryption."""
     ring = keyring_of(settings.encryption)
     return None if ring is None else Sealer(ring, settings.encryption.apps)

@@ -99,8 +99,8 @@ class MasterKey:
             except InvalidTag:
                 continue
         raise ConfigurationError(
-            "encryption.master_key is not the one that wrapped the keys of encryption.keyring: set the right one, or "
-            "name it encryption.previous_master_key and run `turntide ops keys rewrap`"
+            "encryption.master_key did not wrap the keys of encryption.keyring: set the right master key, or set that "
+            "one as encryption.previous_master_key and run `turntide ops keys rewrap`"
         )
 
 
@@ -111,7 +111,7 @@ def _decoded(key: str) -> bytes:
         decoded = b""
     if len(decoded) != _MASTER_BYTES:
         raise ConfigurationError(
-            "encryption.master_key must be 32 bytes in base64: `openssl rand -base64 32` makes one; keep it safe"
+            "encryption.master_key must be 32 bytes in base64: `openssl rand -base64 32` creates one; store it safely"
         )
     return decoded
 

@@ -286,7 +286,7 @@ class Erasure:
         works_here = await self._readers.works_here("index")
         if not works_here and self._records.index_was_here:
             raise ReadersBehind(
-                "no index is at work, but one has answered before: what it keeps of the subject is still there. "
+                "no index role is running, but one answered earlier: its data of the subject still exists. "
                 "The erasure stays pending until its worker runs"
             )
         if not works_here and not self._anything:
@@ -312,8 +312,8 @@ class Erasure:
         await self._records.refresh(self._logs)
         if self._records.answered_at.get(request.request_id, -1) < offset:
             raise ReadersBehind(
-                "the index has read what it was asked to remove, and has not answered: it was restarted in between. "
-                "The erasure stays pending and asks again"
+                "the index role has read the request but not answered it: it was restarted in between. "
+                "The erasure stays pending and repeats the request"
             )
         return list(self._records.vectors[request.request_id].stores)
 

@@ -246,7 +246,7 @@ class Readers:
                 records = sum(extent.end - extent.start for extent in behind.values())
                 raise ReadersBehind(
                     f"{who} has not read {records} records on {len(behind)} partitions after {self._within_s:g} s. "
-                    "Is its worker running? The erasure stays pending until it has"
+                    "Start its worker if it is not running. The erasure stays pending until then"
                 )
             if now_s - said_s > _SAY_EVERY_S:
                 said_s = now_s
@@ -276,7 +276,7 @@ async def _answered(group: str, ask: Callable[[], Awaitable[Any]]) -> Any:
             return await ask()
         except KafkaError as error:
             if not error.retriable or monotonic() > deadline_s:
-                raise StoreUnavailable(f"Kafka does not say how far {group} is: {error!r}. Is it well?") from error
+                raise StoreUnavailable(f"Kafka does not return the offsets of {group}: {error!r}. Check it") from error
             await asyncio.sleep(_POLL_S)
 
 

@@ -94,7 +94,7 @@ async def purge(
             if monotonic() - began_s > CLEANED_WITHIN_S:
                 raise StoreUnavailable(
                     f"the broker has not cleaned {', '.join(topic.name for topic in wanted)} in "
-                    f"{CLEANED_WITHIN_S:.0f} s: is its log cleaner alive? The erasure stays pending"
+                    f"{CLEANED_WITHIN_S:.0f} s: check that its log cleaner runs. The erasure stays pending"
                 )
             if monotonic() - filled_s > _FILL_EVERY_S:
                 await fill(logs, request_id, wanted)
@@ -141,7 +141,7 @@ async def _cut(client: AIOKafkaAdminClient, ends: Mapping[TopicPartition, int]) 
         await client.delete_records({place: RecordsToDelete(end) for place, end in ends.items()})
     except KafkaError as error:
         raise ConfigurationError(
-            f"the broker refuses to delete records: {error!r}. It takes the ACL operation Delete on the topic"
+            f"the broker refuses to delete records: {error!r}. Allow the ACL operation Delete on the topic"
         ) from error
     log.info("erasure_cut_logs", partitions=len(ends))
 

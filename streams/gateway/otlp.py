@@ -129,16 +129,16 @@ def unpacked(body: bytes, encoding: str, max_bytes: int) -> bytes:
     if encoding in {"", "identity"}:
         return body
     if encoding not in _WINDOW_BITS:
-        raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding", "compress with gzip, or not at all")
+        raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding", "compress with gzip or not at all")
     unpacking = zlib.decompressobj(_WINDOW_BITS[encoding])
     try:
         whole = unpacking.decompress(body, max_bytes + 1)
     except zlib.error:
         whole = b""
     if len(whole) > max_bytes:
-        raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_large", f"unpacked a body may have {max_bytes} bytes")
+        raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_large", f"unpacked, it exceeds {max_bytes} bytes")
     if not unpacking.eof:
-        raise Problem(HTTPStatus.BAD_REQUEST, "damaged", f"the body is no whole {encoding}")
+        raise Problem(HTTPStatus.BAD_REQUEST, "damaged", f"the body is truncated or not {encoding}")
     return whole
 
 
@@ -146,7 +146,7 @@ def _calls(decode: Callable[[bytes], Iterable[TracedSpan]], body: bytes) -> list
     try:
         return turns_by_call(decode(body))
     except UNDECODABLE:
-        raise Problem(HTTPStatus.BAD_REQUEST, "not_otlp", "the body is no OTLP as its Content-Type says") from None
+        raise Problem(HTTPStatus.BAD_REQUEST, "not_otlp", "the body is not OTLP as in its Content-Type") from None
 
 
 def _name(turn: IncomingTurn) -> object:

@@ -26,7 +26,7 @@ def spans_in(body: bytes, signal: str) -> Iterable[TracedSpan]:
     try:
         told = kind.FromString(body)
     except DecodeError:
-        raise msgspec.DecodeError("no OTLP") from None
+        raise msgspec.DecodeError("not OTLP") from None
     return otlp.of_logs(told.resource_logs) if signal == "logs" else otlp.of_spans(told.resource_spans)
 
 

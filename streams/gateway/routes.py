@@ -105,7 +105,7 @@ class GatewayRoutes:
         try:
             accepted = await self._gateway.accept(turns, names.__getitem__)
         except DeliveryFailed as error:
-            detail = f"{error} It may have been written all the same: with message_ids of yours it may be sent again."
+            detail = f"{error} The turns may have been written: send them again only with your own message_ids."
             raise Problem(
                 HTTPStatus.SERVICE_UNAVAILABLE, "log_unavailable", detail, headers={"Retry-After": "2"}
             ) from error
@@ -143,7 +143,7 @@ def said_in(body: PostedTurns) -> tuple[list[IncomingTurn], Sequence[str]]:
         each = [turns_of([message], **fields) for message in body.messages]
         turns = [turn for made in each for turn in made]
         if not turns:
-            raise invalid_field("messages", "have no text and no calls")
+            raise invalid_field("messages", "have neither text nor tool calls")
         return turns, [f"messages[{n}]" for n, made in enumerate(each) for _ in made]
     _require(fields, "session_id", "user_id", "role", "content")
     return [IncomingTurn(**fields)], [""]
@@ -157,4 +157,4 @@ def _require(fields: dict[str, Any], *names: str) -> None:
 
 def _require_only(fields: dict[str, Any], other: object, allowed: Sequence[str]) -> None:
     if wrong := [name for name in fields if name not in allowed] or (["messages"] if other is not None else []):
-        raise invalid_field(wrong[0], f"does not go with the rest: {_FORMS}")
+        raise invalid_field(wrong[0], f"cannot be combined with the other fields: {_FORMS}")

@@ -56,7 +56,7 @@ class TurnsLog:
             raise Problem(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 "log_behind",
-                f"Kafka has not confirmed {self._bytes} bytes of earlier turns: send this again in {RETRY_AFTER_S} s",
+                f"Kafka has not confirmed {self._bytes} bytes of earlier turns: repeat this in {RETRY_AFTER_S} s",
                 headers={"Retry-After": str(RETRY_AFTER_S)},
             )
         self._add(size)

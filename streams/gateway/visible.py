@@ -76,5 +76,5 @@ def _not_visible(accepted: Sequence[AcceptedTurn], why: str) -> Problem:
     return Problem(
         HTTPStatus.GATEWAY_TIMEOUT,
         "turn_not_visible",
-        f"{why}. Kafka has the turns, they need not be sent again: {kept}",
+        f"{why}. Kafka has the turns, do not send them again: {kept}",
     )

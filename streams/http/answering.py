@@ -1,7 +1,7 @@
-"""Serving declared routes: what is asked is decoded, and what is answered encoded, by msgspec, once.
+"""Serving of declared routes: msgspec decodes requests and encodes responses, once.
 
-Who asks is looked at first (the role, then the permission to read text), then parameters, then the body. A wrong one is
-refused with 422 that names the field and never what it held.
+Checks run in this order: the caller's role, the permission to read text, parameters, body. A wrong parameter or field
+is refused with 422, which names the field and never its value.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ _BOOLEANS = dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True) | dict.fro
 )
 """Words for booleans in a query."""
 _NUMBER = re.compile(r"[-+\d._eE]*")
-"""Would be read as a time in seconds, which is no form of the contract."""
+"""Numbers, which msgspec would read as times in seconds; the contract does not allow them."""
 _MATCHED = "turntide.matched"
 _ALLOWED = "turntide.allowed"
 _ENCODED_SLASH = re.compile("%2F", re.IGNORECASE)
 _SLASH = "\ud800"
-"""Stands for an encoded slash while a path is matched; no decoded path has it."""
+"""Placeholder of an encoded slash during the matching of paths; no decoded path contains it."""
 OTHER = "other"
-"""What fits no route, or was refused before one was looked for."""
+"""Label of requests without a route, or refused before matching."""
 _FAILED = 500
 _STREAM = b"text/event-stream"
 
 
 class ServedRoute(StarletteRoute):
-    """What is asked at one path: a declared route, or an ASGI app that is no part of the contract.
+    """A route at one path: a declared one, or an ASGI app outside the contract.
 
     Attributes:
-        reach: Who is let in.
-        lasting: Whether its answers last.
-        declared: What it declares; None for what is no part of the contract.
-        max_body_bytes: Of its requests, where others' bodies are smaller; None: as of every route.
+        reach: Access to it.
+        lasting: Whether its responses are streams.
+        declared: Its declaration; None outside the contract.
+        max_body_bytes: Its own limit of request bodies; None: the common one.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ServedRoute(StarletteRoute):
 
 
 def served_routes(*owners: object, max_body_bytes: int | None = None) -> list[ServedRoute]:
-    """Every route that the classes of some objects declare, in their order: the first that fits is asked."""
+    """All routes that the classes of these objects declare, in order; the first match serves a request."""
     return [
         ServedRoute(
             path,
@@ -96,14 +96,14 @@ def served_routes(*owners: object, max_body_bytes: int | None = None) -> list[Se
 
 
 class Matching:
-    """ASGI middleware, outermost: finds the route once, for everything that stands before it.
+    """Outermost ASGI middleware: finds the route once, for all other middleware.
 
-    The first path that fits is meant, whatever the method: an id that ends like another path is told apart by its
-    slashes, which are encoded (`%2F`).
+    The first matching path counts, for every method. Encoded slashes (`%2F`) distinguish an id that ends like another
+    path.
 
     Args:
-        app: What stands behind, at its end `answer`.
-        routes: In the order in which they are tried.
+        app: The next app; the innermost one is `answer`.
+        routes: Routes in order of matching.
     """
 
     def __init__(self, app: ASGIApp, routes: Iterable[StarletteRoute]) -> None:
@@ -111,7 +111,7 @@ class Matching:
         self._routes = list(routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with what was found."""
+        """Pass the request on with its route."""
         if scope["type"] == "http":
             scope[_MATCHED] = self._match(scope)
         await self._app(scope, receive, send)
@@ -134,7 +134,7 @@ class Matching:
 
 
 def _path_of(scope: Scope) -> str:
-    """The path with `_SLASH` for slashes that are encoded: they are part of a name."""
+    """The path with `_SLASH` for encoded slashes, which are part of a name."""
     raw = scope.get("raw_path")
     if not raw or b"%2" not in raw:
         return str(scope["path"])
@@ -142,10 +142,10 @@ def _path_of(scope: Scope) -> str:
 
 
 async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-    """ASGI app, innermost: ask the route that was found.
+    """Innermost ASGI app: call the matched route.
 
     Raises:
-        HTTPException: 404, there is none; 405, none with this method.
+        HTTPException: 404 without a route; 405 without one for this method.
     """
     route, child = scope[_MATCHED]
     if route is None:
@@ -157,28 +157,28 @@ async def answer(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def asked_route(scope: Scope) -> ServedRoute | None:
-    """The route that a request asks; None where none fits."""
+    """The route of a request; None without a match."""
     route = scope[_MATCHED][0] if _MATCHED in scope else None
     return route if isinstance(route, ServedRoute) else None
 
 
 def reach_of(scope: Scope) -> Reach:
-    """Who is let in to what a request asks; what fits no route is told to holders of tokens only."""
+    """Access to the route of a request; without a route, a token is needed to get the 404."""
     route = asked_route(scope)
     return "token" if route is None else route.reach
 
 
 class RequestMeasures:
-    """ASGI middleware around everything else: how many requests came, and how long they took.
+    """ASGI middleware around everything else: counts requests and measures their duration.
 
-    By the template of their route: a path holds ids.
+    The label is the template of the route, since paths contain ids.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and count it when its answer has ended."""
+        """Pass the request on, and count it when its response has ended."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -204,7 +204,7 @@ class RequestMeasures:
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the route that answered, for instance `/v1/sessions/{session_id}/turns`."""
+    """The template of the route that served a request, for example `/v1/sessions/{session_id}/turns`."""
     found = getattr(scope.get("route"), "path", None)
     return found if isinstance(found, str) else OTHER
 
@@ -244,7 +244,7 @@ def _decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
     """The request's body.
 
     Raises:
-        Problem: 422, with the field and without what it held.
+        Problem: 422 with the field, without its value.
     """
     try:
         asked = decoder.decode(body)
@@ -256,7 +256,7 @@ def _decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
 
 
 class _Binding:
-    """Parameters of a path and a query as a struct; the last of several counts, but for lists."""
+    """Parameters of path and query as a struct; of repeated ones the last counts, except for lists."""
 
     def __init__(self, kind: type[msgspec.Struct]) -> None:
         self._kind = kind
@@ -270,10 +270,10 @@ class _Binding:
         self._floats = {name for name in self._names if _has(info[name].type, msgspec.inspect.FloatType)}
 
     def __call__(self, request: Request) -> msgspec.Struct:
-        """The struct.
+        """Decode the parameters of a request.
 
         Raises:
-            Problem: 422, with the parameter and without what it held.
+            Problem: 422 with the parameter, without its value.
         """
         given = self._given(request)
         try:
@@ -282,7 +282,7 @@ class _Binding:
             raise undecodable(error, self._kind) from None
         for name, shown in self._names.items():
             if shown in given and getattr(asked, name) is None:
-                raise invalid_field(shown, "is none of the values that are allowed here")  # the text `null`
+                raise invalid_field(shown, "is not one of the allowed values")  # the text `null`
         for name in self._floats:
             if (number := getattr(asked, name)) is not None and not isfinite(number):
                 raise invalid_field(name, "Expected a finite number")
@@ -290,10 +290,10 @@ class _Binding:
         return asked
 
     def _given(self, request: Request) -> dict[str, Any]:
-        """Texts of the path and the query by parameter.
+        """Raw values of path and query by parameter.
 
         Raises:
-            Problem: 422, a parameter is missing, or no text of its type.
+            Problem: 422, a parameter is missing or not of its type.
         """
         query, given = request.query_params, dict[str, Any](request.path_params)
         for name, shown in self._names.items():
@@ -305,7 +305,7 @@ class _Binding:
                 raise invalid_field(name, "is missing")
         for name in self._times & given.keys():
             if _NUMBER.fullmatch(given[name]):
-                raise invalid_field(name, "Expected a time as of RFC 3339")
+                raise invalid_field(name, "Expected a time in the form of RFC 3339")
         return given
 
 

@@ -1,14 +1,12 @@
-"""Notes of requests that read what was said, or change something.
+"""Audit of requests that read text or change something, written to `audit.v1` in batches.
 
-A route declares what it is by `audits` (`streams.http.route`), a tool says it by `note_tool`. What the request was
-about (ids) and how much was given comes from its path, query, body and answer; `Auditing` makes the record of it when
-the answer begins, and hands it to `streams.http.audit`. Never noted: text, queries, tokens. A
-record of an `anonymous` route names nobody: an erasure's own request and proof are the record.
+A route declares its kind by `audits` (`streams.http.route`), a tool by `note_tool`. The subject of the request (ids)
+and the number of returned items come from its path, query, body and response; `Auditing` makes the record when the
+response begins. A record never has text, queries or tokens. The record of an `anonymous` route has no subject: the
+request and the proof of an erasure are its record.
 
-Records of the audit, written to `audit.v1` in batches.
-
-An answer waits for its record only where `http.audit_required` says so. What cannot be written is counted and logged
-(`audit_records_total`, result `lost`), and what waits is bounded: a log that is away takes no memory.
+A response waits for its record only with `http.audit_required`. Lost records are counted and logged
+(`audit_records_total`, result `lost`). The number of waiting records is bounded, so an unavailable log takes no memory.
 """
 
 from __future__ import annotations
@@ -41,18 +39,18 @@ from streams.settings import Settings
 log = structlog.get_logger(__name__)
 
 WRITE_AFTER_S = 0.5
-"""Longest that a record waits for others."""
+"""Longest time that a record waits for a batch."""
 MOST_WAITING = 10_000
-"""Records that wait while the log does not answer; further ones are lost, and counted."""
+"""Maximum number of waiting records; further ones are lost and counted."""
 MOST_AT_ONCE = 1_000
 WRITTEN_WITHIN_S = 5.0
-"""How long an answer waits for its record, and the end of a role for those that are left."""
+"""Longest time that a response waits for its record, or a stopping role for the remaining ones."""
 
 
 class _Waiting(NamedTuple):
     event: AccessAudited
     written: asyncio.Future[None] | None
-    """Somebody waits for it."""
+    """Set if a response waits for it."""
 
 
 WriteAll = Callable[[Sequence[AccessAudited]], Awaitable[None]]
@@ -60,11 +58,11 @@ WriteAll = Callable[[Sequence[AccessAudited]], Awaitable[None]]
 
 
 class BatchedAudit:
-    """Records of the audit on their way to whatever writes them.
+    """Queue of audit records, written in batches.
 
     Args:
         write_all: Writes a batch.
-        required: Whether words are given only when their reading is on record.
+        required: Whether a response with text must wait until its record is written.
     """
 
     def __init__(self, write_all: WriteAll, *, required: bool) -> None:
@@ -75,31 +73,31 @@ class BatchedAudit:
         self._writing: asyncio.Task[None] | None = None
 
     def record(self, event: AccessAudited) -> None:
-        """Take a record; within `WRITE_AFTER_S` it is on its way."""
+        """Queue a record; its batch is sent within `WRITE_AFTER_S`."""
         if len(self._waiting) >= MOST_WAITING:
             _count("lost", 1)
             return
         self._take(_Waiting(event, None))
 
     async def write(self, event: AccessAudited) -> None:
-        """Write a record now, with those that wait.
+        """Write a record now, with all queued ones.
 
         Raises:
-            DeliveryFailed: It is not on record, or not within `WRITTEN_WITHIN_S`.
+            DeliveryFailed: It was not written, or not within `WRITTEN_WITHIN_S`.
         """
         if len(self._waiting) >= MOST_WAITING:
-            raise DeliveryFailed(f"{MOST_WAITING} records of the audit wait for the log already")
+            raise DeliveryFailed(f"{MOST_WAITING} audit records wait for the log, the maximum")
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._take(_Waiting(event, written))
         self._at_once.set()
         try:
             await asyncio.wait_for(written, WRITTEN_WITHIN_S)
         except TimeoutError as error:
-            raise DeliveryFailed(f"no record of the audit was acknowledged within {WRITTEN_WITHIN_S:g} s") from error
+            raise DeliveryFailed(f"the audit record was not acknowledged within {WRITTEN_WITHIN_S:g} s") from error
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Open while requests are answered; on leaving, what waits is written, for at most `WRITTEN_WITHIN_S`."""
+        """Context while requests are served; on exit, queued records are written, for at most `WRITTEN_WITHIN_S`."""
         _count("lost", 0)  # there from the start: a series that begins at 1 has not risen for Prometheus
         try:
             yield
@@ -153,7 +151,7 @@ class BatchedAudit:
 
 
 class KafkaAudit(BatchedAudit):
-    """The audit in `audit.v1`; connects when the first record comes.
+    """The audit in `audit.v1`; connects at the first record.
 
     Args:
         settings: The cluster, the topics' prefix, and whether the audit is required.
@@ -166,7 +164,7 @@ class KafkaAudit(BatchedAudit):
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """As of every `BatchedAudit`, and disconnects at the end."""
+        """As `BatchedAudit.running`; disconnects at the end."""
         try:
             async with super().running():
                 yield
@@ -189,15 +187,15 @@ _MOST_CHARS = 256
 
 @dataclass(slots=True)
 class Noted:
-    """What is known of the request that is being answered.
+    """Audit data of the current request.
 
     Attributes:
-        kind: What it is; None: nothing that is audited.
+        kind: Kind of the request; None: not audited.
         route: Template of its route, or the tool's name.
-        ids: Whom it is about, by name of the field.
-        anonymous: Whether it is not said whom it is about.
-        given: How many things are in its answer; None: not known yet.
-        refused: Status that a route would have answered with, of a tool: its answer is 200 all the same.
+        ids: Ids of its subject, by field name.
+        anonymous: Whether the record omits the subject.
+        given: Number of returned items; None: not known yet.
+        refused: Status that a route would have returned for a refused tool call, whose own status is 200.
     """
 
     kind: Audited | None = None
@@ -212,21 +210,21 @@ _noted: ContextVar[Noted | None] = ContextVar("noted", default=None)
 
 
 def begin(route: str, *, anonymous: bool = False) -> None:
-    """Note which route is asked, as it is declared.
+    """Record the route of the request.
 
     Args:
-        route: Its template.
-        anonymous: Whether it is not to be said whom the request is about.
+        route: Template of the route.
+        anonymous: Whether the record omits the subject of the request.
     """
     if (noted := _noted.get()) is not None:
         noted.route, noted.anonymous = route[:_MOST_CHARS], anonymous
 
 
 def note(kind: Audited) -> Caller:
-    """Note what the request is; who may act is the route's own matter.
+    """Record the kind of the request. Does not check the role; the route does.
 
     Raises:
-        Problem: 401 nobody was let in; 403 the token may not read text.
+        Problem: 401 without a caller; 403 the token may not read text.
     """
     found = caller()
     if (noted := _noted.get()) is not None:
@@ -235,7 +233,7 @@ def note(kind: Audited) -> Caller:
 
 
 def note_tool(tool: str, kind: Audited, arguments: Mapping[str, Any]) -> None:
-    """Of a tool: as `begin` and `note`. Outside of requests (a program that holds the store) nothing is noted.
+    """`begin` and `note` for a tool. Outside of requests (a program with its own store) it does nothing.
 
     Raises:
         Problem: 403, the token may not read text.
@@ -251,10 +249,10 @@ def note_tool(tool: str, kind: Audited, arguments: Mapping[str, Any]) -> None:
 
 
 def note_ids(of: Callable[[str], Any]) -> None:
-    """Note whom the request is about.
+    """Record the subject of the request.
 
     Args:
-        of: Gives the value of `app_id`, `session_id`, `user_id` or `project_id`; None for none.
+        of: Returns the value of `app_id`, `session_id`, `user_id` or `project_id`; None for none.
     """
     noted = _noted.get()
     if noted is None or noted.anonymous:
@@ -266,9 +264,9 @@ def note_ids(of: Callable[[str], Any]) -> None:
 
 
 def note_given(answer: Any) -> None:
-    """Note how much an answer gives: the items of a list, or of the lists of a message; a single thing is one.
+    """Record the number of returned items: of a list, or of all lists of a struct; a single object counts as one.
 
-    The first to say it knows best.
+    Only the first call of a request counts.
     """
     noted = _noted.get()
     if noted is not None and noted.given is None:
@@ -276,7 +274,7 @@ def note_given(answer: Any) -> None:
 
 
 def note_refused(status: HTTPStatus) -> None:
-    """Note that a tool gave and did nothing."""
+    """Record that a tool call was refused."""
     noted = _noted.get()
     if noted is not None:
         noted.refused = status.value
@@ -293,26 +291,26 @@ def _things(answer: Any) -> int:
 
 
 def require_text() -> Caller:
-    """Whoever asks, if they may read what was said.
+    """The caller, if they may read text.
 
     Raises:
         Problem: 403.
     """
     found = caller()
     if not found.text:
-        raise forbidden("this token may not read what was said (http.tokens, text)", "forbidden_text")
+        raise forbidden("this token may not read text (http.tokens, `text`): use one that may", "forbidden_text")
     return found
 
 
 class Auditing:
-    """ASGI middleware, behind `RequestGuard`: has a record made of each request that a route or tool noted.
+    """ASGI middleware behind `RequestGuard`: writes a record of each audited request.
 
-    The record is made when the head of the answer goes out, or when there will be none: what failed half-way may have
-    changed something. If the audit is required, words wait until the record is written.
+    It writes the record when the response starts, or when the request fails without one, since it may have changed
+    something. If the audit is required, responses with text wait until the record is written.
 
     Args:
-        app: What stands behind.
-        log: Where records go; None: nowhere.
+        app: The next app.
+        log: Destination of records; None: no audit.
     """
 
     def __init__(self, app: ASGIApp, log: BatchedAudit | None) -> None:
@@ -320,7 +318,7 @@ class Auditing:
         self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, and note it."""
+        """Pass the request on, and write its record."""
         if scope["type"] != "http" or self._log is None:
             await self._app(scope, receive, send)
             return
@@ -337,7 +335,7 @@ class Auditing:
                         await log.write(event)
                     except DeliveryFailed:
                         refused = True
-                        detail = "what is read must be on record (http.audit_required), and the log does not take it"
+                        detail = "reads must be audited (http.audit_required), but the log did not take the record"
                         await unavailable(detail, code="audit_unavailable").response()(scope, receive, send)
                 else:
                     log.record(event)

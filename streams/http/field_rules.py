@@ -61,7 +61,7 @@ def require_printable_ids(asked: Struct) -> None:
     """
     for path in _paths(type(asked)):
         if not all(each.isprintable() for each in _at(asked, path)):
-            raise invalid_field(".".join(shown for _, shown in path), "holds control characters")
+            raise invalid_field(".".join(shown for _, shown in path), "contains control characters")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Guard before every route: lets a request in and notes who asks, or refuses it before anything is read.
+"""Guard before every route: identifies the caller of a request, or refuses it before its body is read.
 
 Rates are limited by token buckets in bounded memory.
 """
@@ -22,15 +22,15 @@ from streams.observe.telemetry import metrics
 from streams.settings.http import HttpSettings, TokenRole
 
 MOST_KNOWN = 10_000
-"""Callers whose buckets are kept; the one that asked longest ago goes, with a full bucket soon anyway."""
+"""Maximum number of buckets; the least recently used is dropped, which would soon be full anyway."""
 
 
 class Buckets:
-    """A bucket for each caller: it fills at a rate, and each request takes one out.
+    """Token buckets, one for each caller: a bucket refills at a rate, and each request takes one token.
 
     Args:
-        per_second: How fast a bucket fills.
-        burst: How much a full one holds.
+        per_second: Tokens added a second.
+        burst: Capacity of a bucket.
         clock: Seconds, monotonic.
 
     >>> now = [0.0]
@@ -49,11 +49,11 @@ class Buckets:
         self._left: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
     def wait(self, who: Hashable) -> float:
-        """Seconds until the caller may ask again; 0 where they may now. Nothing is taken."""
+        """Seconds until the caller may send a request; 0 if now. Takes no token."""
         return max(0.0, (1.0 - self._full(who)) / self.per_second)
 
     def take(self, who: Hashable) -> float:
-        """Take one out, if there is one; gives what `wait` does."""
+        """Take a token if there is one. Returns 0, or the seconds to wait without one."""
         left = self._full(who)
         if left < 1.0:
             return (1.0 - left) / self.per_second
@@ -69,7 +69,7 @@ class Buckets:
 
 
 class Rates:
-    """How often each caller may ask, and each address be wrong.
+    """Limits of requests for each caller, and of wrong tokens for each address.
 
     Args:
         settings: The limits.
@@ -82,32 +82,32 @@ class Rates:
         self._trusted: OrderedDict[tuple[str, bytes], None] = OrderedDict()
 
     def asked(self, who: Hashable) -> None:
-        """A request of somebody.
+        """Count a request of a caller.
 
         Raises:
-            Problem: 429, too many of them.
+            Problem: 429, too many requests.
         """
         if seconds := self._asked.take(who):
             raise _too_many("requests", self._asked, seconds)
 
     def trying(self, address: str, digest: bytes) -> None:
-        """A token comes from an address. One that was right there before is always looked at.
+        """Check an address before its token is looked up. A token that was right from there before always passes.
 
         Raises:
-            Problem: 429, too many wrong ones came from there.
+            Problem: 429, too many wrong tokens from this address.
         """
         if (address, digest) not in self._trusted and (seconds := self._failed.wait(address)):
             raise _too_many("failed-tokens", self._failed, seconds)
 
     def right(self, address: str, digest: bytes) -> None:
-        """It was somebody's."""
+        """Remember a right token of an address."""
         self._trusted[address, digest] = None
         self._trusted.move_to_end((address, digest))
         if len(self._trusted) > MOST_KNOWN:
             self._trusted.popitem(last=False)
 
     def wrong(self, address: str) -> None:
-        """It was nobody's."""
+        """Count a wrong token of an address."""
         self._failed.take(address)
 
 
@@ -132,22 +132,22 @@ _REFUSALS = {
     "too_many_failed_tokens": "failed_tokens",
     "secret_in_url": "secret_in_url",
 }
-"""Codes of problems that are counted, and under which word."""
+"""Codes of problems that are counted → label of the metric."""
 SECRET_PARAMETERS = frozenset({
     "token", "access_token", "auth_token", "api_key", "apikey", "api-key", "authorization", "password", "secret",
 })  # fmt: skip
-"""Names of query parameters that no route has, in any case."""
+"""Names of query parameters for secrets, case-insensitive; no route has one of them."""
 _MOST_FIELDS = 1_000
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class RequestGuard:
-    """ASGI middleware: lets a request in and notes who asks, or answers 400, 401, 403, 415, 421 or 429.
+    """ASGI middleware: identifies the caller of a request, or responds with 400, 401, 403, 415, 421 or 429.
 
     Args:
-        app: What stands behind.
-        access: Who may read what; None: everybody, for apps without memory and for tests.
-        rates: How often.
+        app: The next app.
+        access: Tokens and their permissions; None: open to everybody, for apps without memory and for tests.
+        rates: Limits of requests and wrong tokens.
     """
 
     def __init__(self, app: ASGIApp, access: security.ReadAccess | None, rates: Rates) -> None:
@@ -156,9 +156,9 @@ class RequestGuard:
         self._rates = rates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let in or refuse."""
+        """Pass the request on or refuse it."""
         if scope["type"] == "websocket":
-            # There is none; one that is added must not be open for want of a rule.
+            # No route is a websocket; a future one must not be open without a rule.
             await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
             return
         if scope["type"] != "http":
@@ -186,7 +186,7 @@ class RequestGuard:
             await self._app(scope, receive, send)
 
     def _let_in(self, scope: Scope) -> security.Caller | None:
-        """Who asks; None for what everybody may read."""
+        """The caller; None for open routes and probes."""
         access, address, reach = self._access, _address(scope), reach_of(scope)
         if reach == "probe":
             return None
@@ -202,7 +202,7 @@ class RequestGuard:
             return security.Caller(role=TokenRole.ADMIN)
         found = self._known(access, address, _header(scope, b"authorization"))
         if reach == "metrics" and not found.admin:
-            raise forbidden("metrics are of all tenants: this takes an admin token")
+            raise forbidden("metrics cover all tenants: use an admin token")
         if reach != "metrics":
             self._rates.asked(id(found))  # holders live as long as the settings do
         return found
@@ -213,16 +213,16 @@ class RequestGuard:
         found = access.holder_of(digest)
         if found is None:
             self._rates.wrong(address)
-            raise security.unauthorized("this token is not known", error="invalid_token")
+            raise security.unauthorized("this token is unknown: use one of http.tokens", error="invalid_token")
         self._rates.right(address, digest)
         return found
 
 
 def require_no_secret(scope: Scope, host: str) -> None:
-    """Refuse a request whose address holds what looks like a secret, unused: proxies, browsers and logs keep addresses.
+    """Refuse a request with a secret in its URL: proxies, browsers and logs store URLs. The secret is not used.
 
     Args:
-        scope: Of the request.
+        scope: Scope of the request.
         host: Its `Host` header.
 
     Raises:
@@ -231,7 +231,7 @@ def require_no_secret(scope: Scope, host: str) -> None:
     try:
         fields = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
     except ValueError:
-        raise Problem(HTTPStatus.BAD_REQUEST, "bad_query", f"a query has {_MOST_FIELDS} fields at most") from None
+        raise Problem(HTTPStatus.BAD_REQUEST, "bad_query", f"the query has more than {_MOST_FIELDS} fields") from None
     in_query = any(name.lower() in SECRET_PARAMETERS for name, _ in fields)
     target: bytes = scope.get("raw_path") or b""
     authority = b"" if target.startswith(b"/") else target.partition(b"://")[2].partition(b"/")[0]
@@ -239,12 +239,12 @@ def require_no_secret(scope: Scope, host: str) -> None:
         raise Problem(
             HTTPStatus.BAD_REQUEST,
             "secret_in_url",
-            "send it as a header, `Authorization: Bearer …`: addresses are logged on the way. Take this one out of use",
+            "the URL contains a token, and URLs are logged: send `Authorization: Bearer …`, and revoke this token",
         )
 
 
 def require_one_length(scope: Scope) -> None:
-    """Refuse a request of which a proxy and this server could disagree where it ends (request smuggling).
+    """Refuse a request whose end a proxy and this server could see differently (request smuggling).
 
     Raises:
         Problem: 400.
@@ -259,7 +259,7 @@ def require_one_length(scope: Scope) -> None:
 
 
 def require_json(scope: Scope) -> None:
-    """Refuse a body that its route does not take: pages of other sites may send forms and texts without asking.
+    """Refuse a body of the wrong media type: pages of other sites can send forms and plain text without preflight.
 
     Raises:
         Problem: 415.
@@ -280,7 +280,7 @@ def require_json(scope: Scope) -> None:
 
 
 def _kept_by_nobody(send: Send) -> Send:
-    """`send` for answers that hold what is remembered: no browser or proxy keeps one, or takes it for a page."""
+    """`send` with headers that prevent browsers and proxies from caching a response or guessing its type."""
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -373,8 +373,8 @@ async def serve(app: Starlette, host: str = "127.0.0.1", port: int = 0) -> Async
     """
     if getattr(app.state, "everybody_reads", False) and not is_loopback(host):
         raise ConfigurationError(
-            f"refused to listen on {host}: everybody who reaches it would read everything. Set http.tokens, or "
-            "listen on 127.0.0.1"
+            f"refused to listen on {host} without tokens: everybody who reaches it could read everything. Set "
+            "http.tokens, or listen on 127.0.0.1"
         )
     listener = _listen(host, port)
     # The access log would hold queries, and those are conversation text.

@@ -59,7 +59,7 @@ class Limits:
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._under_way >= self._most:
             raise unavailable(
-                f"{self._most} requests are under way", code="too_many_requests", retry_after_s=_BUSY_RETRY_S
+                f"{self._most} requests are in progress", code="too_many_requests", retry_after_s=_BUSY_RETRY_S
             )
         route = asked_route(scope)
         most_bytes = (route is not None and route.max_body_bytes) or self._max_body_bytes
@@ -75,11 +75,11 @@ class Limits:
         except TimeoutError as error:
             if not deadline.expired():
                 raise
-            changed = "" if scope["method"] == "GET" else "; what it was to change may be changed still"
+            changed = "" if scope["method"] == "GET" else "; the change may still be carried out"
             raise Problem(
                 HTTPStatus.GATEWAY_TIMEOUT,
                 "timeout",
-                f"no answer within {self._timeout_s:g} s: ask for less, or later{changed}",
+                f"no response within {self._timeout_s:g} s: request less, or try later{changed}",
             ) from error
         finally:
             self._under_way -= 1
@@ -106,7 +106,7 @@ def _require_small(n_bytes: int, most_bytes: int) -> None:
         raise Problem(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
             "too_large",
-            f"a request body may have {most_bytes} bytes",
+            f"the request body has more than {most_bytes} bytes",
             headers={"Connection": "close"},
         )
 

@@ -108,16 +108,16 @@ def undecodable(error: Exception, asked: object) -> Problem:
     if reason.startswith(("Expected ", "Object missing required field ")):
         return invalid_field(field, reason)
     if reason.startswith("Object contains unknown field"):
-        return invalid_field(field, f"has a field that this request does not know; {_known_fields(asked, field)}")
+        return invalid_field(field, f"contains an unknown field; {_known_fields(asked, field)}")
     if isinstance(error, msgspec.ValidationError):
-        return invalid_field(field, "is none of the values that are allowed here")
-    return invalid_field("", "the body is no JSON in UTF-8")
+        return invalid_field(field, "is not one of the allowed values")
+    return invalid_field("", "the body is not JSON in UTF-8")
 
 
 def _known_fields(asked: object, field: str) -> str:
     if field or not isinstance(asked, type) or not issubclass(asked, msgspec.Struct):
-        return "GET /openapi.json lists them"
-    return f"it knows {', '.join(each.encode_name for each in msgspec.structs.fields(asked))}"
+        return "GET /openapi.json lists the known fields"
+    return f"the known fields are {', '.join(each.encode_name for each in msgspec.structs.fields(asked))}"
 
 
 def unavailable(detail: str, *, code: str = "unavailable", retry_after_s: int = RETRY_AFTER_S) -> Problem:
@@ -137,13 +137,13 @@ def problem_of(error: Exception) -> Problem:
             return unavailable(str(error), code="store_unavailable")
         case DeliveryFailed():
             return unavailable(
-                f"{error} It may have been written all the same: asking again does no harm.", code="log_unavailable"
+                f"{error} The record may have been written; it is safe to repeat the request.", code="log_unavailable"
             )
         case HTTPException():
             status = HTTPStatus(error.status_code)
             return Problem(status, status.name.lower(), str(error.detail), headers=error.headers)
         case _:
-            detail = "the server failed on this request; its log says why"
+            detail = "the server failed on this request; see its log"
             return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", detail)
 
 

@@ -1,16 +1,16 @@
-"""Bearer tokens, each bound to apps (the tenants): who asks, and whose memory they may read.
+"""Bearer tokens, each bound to apps (the tenants): identification of callers and their permissions.
 
-| http.tokens | http.host | who reads what |
+| http.tokens | http.host | access |
 |---|---|---|
 | none | loopback | everybody on this machine reads everything; requests must name this machine as their host |
 | none | any other | the role does not start |
-| some | any | a token's holder reads its apps; without a token 401, another app 403 |
+| some | any | a token gives access to its apps; without a token 401, another app 403 |
 
-Each token has a role (`TokenRole`): memories of apps and erasures are for admins, the live page for operators, each for
-the token's apps; one without `text` is shown nothing that was said. Without tokens everybody on this machine is an
-admin, but no page of another site that a browser here has open. Routes that hold no memory need no token (`reach` of
+Each token has a role (`TokenRole`): memories of apps and erasures need an admin, the live page an operator, each for
+the token's apps; a token without `text` gets no text of conversations. Without tokens everybody on this machine is an
+admin, but not a page of another site in a browser here. Routes without memory need no token (`reach` of
 `streams.http.route`): probes, the contract and its page, the live page's files. `/metrics` needs none on loopback and
-an `admin` token elsewhere: counts of all tenants together are the operator's.
+an `admin` token elsewhere, since its counts cover all tenants.
 """
 
 import re
@@ -36,13 +36,13 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever sent a request.
+    """Sender of a request, with its permissions.
 
     Attributes:
-        apps: Whose memory they may read; None for all.
-        role: What they may do, as far as it concerns their apps.
-        text: Whether they may read what was said.
-        name: Who they are in the audit of what was read and done; never the token.
+        apps: Apps whose memory it may read; None for all.
+        role: Its role within these apps.
+        text: Whether it may read text of conversations.
+        name: Its name in the audit; never the token.
     """
 
     apps: frozenset[str] | None = None
@@ -52,15 +52,15 @@ class Caller:
 
     @property
     def admin(self) -> bool:
-        """Whether they run this service."""
+        """Whether it has the role `admin`."""
         return self.role is TokenRole.ADMIN
 
     def may_read(self, app_id: str) -> bool:
-        """Whether a record of this app may be shown."""
+        """Whether it may read records of this app."""
         return self.apps is None or app_id in self.apps
 
     def app_of(self, wanted: str | None) -> str | None:
-        """The app that a request is about: the one it names, or the only one that the caller has.
+        """The app of a request: the named one, or the caller's only one.
 
         Returns:
             None for all that the caller may read.
@@ -69,13 +69,13 @@ class Caller:
             Problem: 403, another tenant's app.
         """
         if wanted is not None and not self.may_read(wanted):
-            raise forbidden("this token does not read the app that the request names", "forbidden_app")
+            raise forbidden("this token is not valid for the app of the request", "forbidden_app")
         if wanted is None and self.apps is not None and len(self.apps) == 1:
             return next(iter(self.apps))
         return wanted
 
     def app_meant(self, wanted: str | None) -> str:
-        """The one app that a request is about: the one it names, or the caller's only one, else the default app.
+        """The app of a request: the named one, the caller's only one, else the default app.
 
         Raises:
             Problem: 403, another tenant's app.
@@ -98,40 +98,40 @@ _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
 
 
 def asking() -> Caller | None:
-    """Who sent the request that is being answered; None outside of requests, where the role itself reads."""
+    """The caller of the current request; None outside of requests, where the role itself reads."""
     return _caller.get()
 
 
 def caller() -> Caller:
-    """Who sent the request that is being answered.
+    """The caller of the current request.
 
     Raises:
-        Problem: 401, nobody was let in: a route that no `RequestGuard` stands before.
+        Problem: 401 without a caller: the route has no `RequestGuard`.
     """
     found = _caller.get()
     if found is None:
-        raise unauthorized("no caller is known")
+        raise unauthorized("the request has no caller")
     return found
 
 
 def require_role(role: TokenRole) -> Caller:
-    """Whoever sent the request that is being answered. Asked before anything else of the request is looked at.
+    """The caller of the current request, if its role is high enough. Checked before all other parts of the request.
 
     Raises:
-        Problem: 401 nobody was let in; 403 their role is lower.
+        Problem: 401 without a caller; 403 its role is lower.
     """
     found = caller()
     if not found.role.may(role):
-        raise forbidden(f"this takes an {role} token")
+        raise forbidden(f"this request needs a token of role {role}")
     return found
 
 
 @contextmanager
 def reading_for(reader: Caller) -> Iterator[None]:
-    """Read as somebody outside of a request: for programs that hold the store themselves.
+    """Set the caller outside of a request, for programs with their own store.
 
     Args:
-        reader: Whose apps are read; `Caller(None)` for every app.
+        reader: The caller; `Caller(None)` for all apps.
     """
     token = _caller.set(reader)
     try:
@@ -141,16 +141,16 @@ def reading_for(reader: Caller) -> Iterator[None]:
 
 
 def digest_of(token: str) -> bytes:
-    """SHA-256 of a token, by which it is known."""
+    """SHA-256 of a token, which is stored instead of it."""
     return sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class ReadAccess:
-    """Who may read what.
+    """Tokens and their callers.
 
     Attributes:
-        callers: SHA-256 of each token, and its holder. None of them: everybody reads everything.
+        callers: SHA-256 of each token, and its caller. Empty: everybody reads everything.
         loopback: Whether only this machine can connect.
     """
 
@@ -158,7 +158,7 @@ class ReadAccess:
     loopback: bool = True
 
     def holder_of(self, digest: bytes) -> Caller | None:
-        """Whose token has this digest. Every token is compared, in constant time, whichever fits."""
+        """The caller of a token with this digest. All tokens are compared, each in constant time."""
         found = None
         for known, holder in self.callers:
             if compare_digest(known, digest):
@@ -167,25 +167,25 @@ class ReadAccess:
 
 
 def access_of(settings: HttpSettings) -> ReadAccess:
-    """Who may read what by the settings.
+    """Tokens and callers of the settings.
 
     Raises:
-        ConfigurationError: Others than this machine could read without a token, or a token is unfit.
+        ConfigurationError: Other machines could read without a token, or a token is invalid.
     """
     loopback = is_loopback(settings.host)
     if not settings.tokens and not loopback:
         raise ConfigurationError(
-            f"http.host is {settings.host} and http.tokens is empty: whoever reaches this machine would read every "
-            'user\'s memory. Set TURNTIDE_HTTP__TOKENS=\'[{"token": …, "apps": […]}]\', or listen on 127.0.0.1'
+            f"http.host is {settings.host} and http.tokens is empty: everybody who reaches this machine could read all "
+            'memory. Set TURNTIDE_HTTP__TOKENS=\'[{"token": …, "apps": […]}]\', or listen on 127.0.0.1'
         )
     callers: dict[bytes, Caller] = {}
     for number, entry in enumerate(settings.tokens):
         token = entry.token.get_secret_value()
         if not _TOKEN.fullmatch(token):
-            raise ConfigurationError(f"http.tokens.{number}: a token is letters, digits and -._~+/ (RFC 6750)")
+            raise ConfigurationError(f"http.tokens.{number}: use only letters, digits and -._~+/ (RFC 6750)")
         digest = digest_of(token)
         if digest in callers:
-            raise ConfigurationError(f"http.tokens.{number}: the same token stands there twice; name all its apps once")
+            raise ConfigurationError(f"http.tokens.{number}: repeats an earlier token; list all its apps in one entry")
         callers[digest] = Caller(
             frozenset(entry.apps) or None, entry.role, entry.text, entry.name or f"http.tokens.{number}"
         )
@@ -209,7 +209,7 @@ def is_loopback(host: str) -> bool:
 
 
 def require_this_machine(host: str) -> None:
-    """Refuse a page elsewhere that has its name point at this machine (DNS rebinding).
+    """Refuse a page of another site whose name resolves to this machine (DNS rebinding).
 
     Raises:
         Problem: 421, the request names another host.
@@ -217,25 +217,25 @@ def require_this_machine(host: str) -> None:
     name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
     if not is_loopback(name.removeprefix("[").removesuffix("]")):
         raise Problem(
-            HTTPStatus.MISDIRECTED_REQUEST, "misdirected", "without tokens only this machine is answered: ask 127.0.0.1"
+            HTTPStatus.MISDIRECTED_REQUEST, "misdirected", "without tokens only this machine is served: use 127.0.0.1"
         )
 
 
 def require_own_page(host: str, origins: Iterable[str], sites: Iterable[str]) -> None:
-    """Refuse a write that a page of another site has a browser send; a browser does so without asking.
+    """Refuse a write that a page of another site sends through the user's browser (CSRF).
 
     Args:
         host: `Host` of the request.
-        origins: Its `Origin`: own is that of this host and port.
-        sites: Its `Sec-Fetch-Site`, which no page can choose. `same-origin` counts also where a proxy renames the host.
+        origins: Its `Origin`, which must have this host and port.
+        sites: Its `Sec-Fetch-Site`, which no page can set. `same-origin` also counts if a proxy renames the host.
 
     Raises:
-        Problem: 403, the request comes from a page elsewhere.
+        Problem: 403, the request comes from a page of another site.
     """
     told = {site.strip().lower() for site in sites}
     own = told == {"same-origin"} or all(_is_of(origin, host) for origin in origins)
     if "cross-site" in told or not own:
-        detail = "pages of other sites, hosts and ports may not write; behind a proxy, have it pass `Host` on"
+        detail = "pages of other sites, hosts and ports may not write; a proxy must forward `Host` unchanged"
         raise forbidden(detail, "foreign_origin")
 
 

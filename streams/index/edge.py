@@ -43,8 +43,8 @@ def _lock(folder: Path) -> int:
         owner = os.pread(file, 32, 0).decode().strip()
         os.close(file)
         raise ConfigurationError(
-            f"vector store {folder} is open in process {owner}: one process can own it. Ask that process over HTTP, "
-            f"stop it, or set vectors.url to a Qdrant server"
+            f"vector store {folder} is open in process {owner}: only one process can open it. Use that process over "
+            f"HTTP, stop it, or set vectors.url to a Qdrant server"
         ) from error
     os.ftruncate(file, 0)
     os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
@@ -174,7 +174,7 @@ class EdgeStore(QdrantStore):
         except TurntideError:
             raise
         except Exception as error:  # the engine raises nothing more telling
-            raise StoreUnavailable(f"vector store {self._folder}: {error}. Check space and rights there") from error
+            raise StoreUnavailable(f"vector store {self._folder}: {error}. Check disk space and permissions") from error
 
     async def _info(self, collection: str) -> EdgeInfo | None:
         found = self._open.get(collection) or await self._call(partial(self._found, collection))

@@ -135,8 +135,8 @@ def require_room(folder: Path) -> None:
     free_bytes = shutil.disk_usage(place).free
     if free_bytes < SPARE_BYTES:
         raise StoreUnavailable(
-            f"vector store {folder}: the disk has {free_bytes // _MIB} MiB left, writing needs {SPARE_BYTES // _MIB}. "
-            "Make room there; nothing was written"
+            f"vector store {folder}: the disk has {free_bytes // _MIB} MiB free, writing needs {SPARE_BYTES // _MIB}. "
+            "Free disk space; nothing was written"
         )
 
 

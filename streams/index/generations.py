@@ -168,7 +168,7 @@ async def require_finished(store: VectorStore, generation: str) -> None:
     """
     if generation != FIRST and not await notes_of(store, generation).read(FINISHED, bool):
         raise ConfigurationError(
-            f"vectors.generation {generation} is not finished: run `turntide ops reindex` for it (it goes on where it "
+            f"vectors.generation {generation} is incomplete: run `turntide ops reindex` for it (it continues where it "
             f"stopped), then start this role"
         )
 

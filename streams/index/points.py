@@ -55,8 +55,8 @@ class CollectionInfo(msgspec.Struct, frozen=True):
         """
         if not self.lexical:
             raise ConfigurationError(
-                f"vector collection {collection} was made before there was lexical search and holds no words: "
-                f"`turntide ops reindex` makes it anew from itself, `turntide ops reset index` from the topics"
+                f"vector collection {collection} is older than lexical search and has no words: rebuild it with "
+                f"`turntide ops reindex` from its own content, or with `turntide ops reset index` from the topics"
             )
 
 
@@ -112,10 +112,10 @@ def require_vectors(collection: str, vectors: Sequence[NDArray[np.float32]], dim
         if vector.shape != (dim,):
             raise ConfigurationError(
                 f"vector collection {collection} takes {dim} dimensions, got shape {vector.shape}: "
-                f"is this the embedder it was built with?"
+                f"use the embedder of the collection"
             )
     if not np.isfinite(np.concatenate(vectors)).all():
-        raise ConfigurationError(f"vector collection {collection}: a vector has numbers that are not finite")
+        raise ConfigurationError(f"vector collection {collection}: a vector has a number that is not finite")
 
 
 def checked(collection: str, points: Sequence[Point], info: CollectionInfo) -> list[Point]:

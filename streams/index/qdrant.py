@@ -60,7 +60,7 @@ class QdrantStore(VectorStore, ABC):
             ConfigurationError: `where` is empty, which would empty the collection.
         """
         if not where:
-            raise ConfigurationError(f"vector collection {collection}: refused to delete every point; name a condition")
+            raise ConfigurationError(f"vector collection {collection}: refused to delete all points; give a condition")
         if await self._info(collection) is not None:
             await self._delete(collection, where, below)
 

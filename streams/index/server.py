@@ -203,8 +203,8 @@ class ServerStore(QdrantStore):
         metadata, vectors = described.metadata or {}, described.params.vectors
         if "embedder" not in metadata or not isinstance(vectors, models.VectorParams):
             raise ConfigurationError(
-                f"vector collection {collection} on the server was not made by Turntide, or the server is older "
-                f"than 1.16 and kept no metadata: name another collection or upgrade"
+                f"vector collection {collection} on the server was not created by Turntide, or the server is older "
+                f"than 1.16 and stores no metadata: use another collection or upgrade"
             )
         lexical = rules.LEXICAL in (described.params.sparse_vectors or {})
         info = rules.CollectionInfo(str(metadata["embedder"]), vectors.size, lexical)

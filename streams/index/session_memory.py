@@ -133,7 +133,7 @@ class SessionVectorMemory:
         app_id = newest[0].app_id
         mine = await self._store.count(TURNS.name, where=_of(SessionName(app_id, session_id)))
         if mine < await self._store.count(TURNS.name, where=_of(SessionName("", session_id))):
-            raise AmbiguousApp("several apps have a session of this id: name the app_id")
+            raise AmbiguousApp("several apps have a session of this id: give app_id")
         return app_id
 
     async def _between(self, session: SessionName, low: int, high: int) -> list[RememberedTurn]:

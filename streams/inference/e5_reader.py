@@ -78,7 +78,7 @@ def changed(model: bytes, file: ReaderFile) -> bytes:
         ConfigurationError: It is another file than the one that the changes belong to.
     """
     if sha256(model).digest() != file.model:
-        raise ConfigurationError(f"{file.version} belongs to another file of e5 than the one at hand. {INSTEAD}")
+        raise ConfigurationError(f"{file.version} was trained on another file of e5 than the installed one. {INSTEAD}")
     patched = bytearray(model)
     for each in file.changes:
         scales = np.frombuffer(patched, np.float32, _DIM, each.scales_at)

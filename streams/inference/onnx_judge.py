@@ -156,17 +156,17 @@ class OnnxJudge:
             shape = self._logits(windows).shape
         except Exception as error:  # as in `_worst`
             raise ConfigurationError(
-                f"judge.onnx.model {model} does not classify two short texts ({type(error).__name__}): is it a text "
-                "classifier with one output, and tokenizer.json of the same model?"
+                f"judge.onnx.model {model} cannot classify two short texts ({type(error).__name__}): use a text "
+                "classifier with one output, and the tokenizer.json of the same model"
             ) from error
         if len(shape) != 2 or shape[0] != len(windows):  # noqa: PLR2004 - texts by classes
             raise ConfigurationError(
                 f"judge.onnx.model {model} gives {shape} for {len(windows)} texts instead of a row of classes for "
-                "each: name a sequence classifier"
+                "each: use a sequence classifier"
             )
         if self._harmful >= shape[1]:
             raise ConfigurationError(
-                f"judge.onnx.harmful is class {self._harmful}, and {model} has {shape[1]}: name one from 0 to "
+                f"judge.onnx.harmful is class {self._harmful}, but {model} has {shape[1]}: set it to 0 to "
                 f"{shape[1] - 1}"
             )
         if shape[1] == 1 and self._activation == "softmax":
@@ -189,7 +189,7 @@ def _tokenizer_of(file: Path, max_tokens: int) -> Tokenizer:
         tokenizer.enable_truncation(max_length=max_tokens)
     except Exception as error:  # the library raises plain exceptions
         raise ConfigurationError(
-            f"judge.onnx.tokenizer {file} is no tokenizer that can be read: name the classifier's tokenizer.json"
+            f"judge.onnx.tokenizer {file} is not a readable tokenizer: set it to the classifier's tokenizer.json"
         ) from error
     return tokenizer
 
@@ -204,7 +204,7 @@ def _session_of(model: Path) -> Any:
         return onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's own errors have no common base but this
         raise ConfigurationError(
-            f"judge.onnx.model {model} cannot be loaded ({type(error).__name__}): is it damaged, or not ONNX?"
+            f"judge.onnx.model {model} cannot be loaded ({type(error).__name__}): it is damaged or not ONNX"
         ) from error
 
 
@@ -212,8 +212,8 @@ def _inputs_of(session: Any, model: Path) -> list[str]:
     inputs = [each.name for each in session.get_inputs()]
     if "input_ids" not in inputs or not _KNOWN_INPUTS.issuperset(inputs):
         raise ConfigurationError(
-            f"judge.onnx.model {model} takes {', '.join(sorted(inputs))}; a text classifier takes input_ids, and "
-            "at most attention_mask and token_type_ids beside it"
+            f"judge.onnx.model {model} has the inputs {', '.join(sorted(inputs))}; a text classifier has input_ids, "
+            "and optionally attention_mask and token_type_ids"
         )
     return inputs
 
@@ -226,15 +226,15 @@ def _class_of(harmful: str, model: Path) -> int:
     try:
         labels = msgspec.json.decode(config.read_bytes(), type=_Config).id2label
     except msgspec.MsgspecError as error:
-        raise ConfigurationError(f"{config} has no id2label that can be read: name the class by its number") from error
+        raise ConfigurationError(f"{config} has no readable id2label: set the class by its number") from error
     found = [number for number, label in labels.items() if label == harmful]
     if len(found) != 1:
         raise ConfigurationError(
-            f"judge.onnx.harmful is {harmful!r}, and {config} has {', '.join(labels.values()) or 'no labels'}: name one"
+            f"judge.onnx.harmful is {harmful!r}, but {config} has {', '.join(labels.values()) or 'no labels'}"
         )
     return found[0]
 
 
 def _require(file: Path, setting: str, wanted: str) -> None:
     if not file.is_file():
-        raise ConfigurationError(f"{setting} {file}: there is no such file. Name {wanted}")
+        raise ConfigurationError(f"{setting} {file}: no such file. Set it to {wanted}")

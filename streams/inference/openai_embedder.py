@@ -121,8 +121,8 @@ class OpenAiEmbedder(Embedder):
             return np.vstack([self._rows(heads[:middle]), self._rows(heads[middle:])])
         if rows.shape[1] != self.dim:
             raise ConfigurationError(
-                f"embedder {self._model} gives vectors of {rows.shape[1]} dimensions, not of {self.dim} as before or "
-                f"as set: another model answers under its name. Name that one and run `turntide ops reindex`"
+                f"embedder {self._model} returns vectors of {rows.shape[1]} dimensions, not {self.dim} as before or as "
+                f"set: another model has its name. Set that model and run `turntide ops reindex`"
             )
         return rows
 

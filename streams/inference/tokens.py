@@ -22,7 +22,7 @@ def token_counter(name: str = ESTIMATE) -> TokenCounter:
         return estimate_tokens
     if name.startswith(TIKTOKEN):
         return _tiktoken(name.removeprefix(TIKTOKEN))
-    raise ConfigurationError(f"no token counter is named {name!r}: {ESTIMATE}, or {TIKTOKEN}o200k_base")
+    raise ConfigurationError(f"no token counter {name!r}: use {ESTIMATE}, or {TIKTOKEN}o200k_base")
 
 
 def _tiktoken(encoding: str) -> TokenCounter:
@@ -36,7 +36,7 @@ def _tiktoken(encoding: str) -> TokenCounter:
         raise ConfigurationError(f"tiktoken has no encoding {encoding!r}: {error}") from error
     except OSError as error:  # its HTTP client's errors are such
         raise ConfigurationError(
-            f"the vocabulary of {encoding!r} cannot be downloaded: put it into TIKTOKEN_CACHE_DIR, or count by "
+            f"the vocabulary of {encoding!r} cannot be downloaded: put it into TIKTOKEN_CACHE_DIR, or use "
             f"{ESTIMATE!r} ({type(error).__name__})"
         ) from error
     return lambda text: len(loaded.encode_ordinary(text))

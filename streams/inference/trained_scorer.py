@@ -147,8 +147,8 @@ def model_at(path: Path | None) -> TurnModel:
         data = found.read_bytes()
     except OSError as error:
         raise ConfigurationError(
-            f"scorer.file {found.name}: {error.strerror}. Name a file of `turntide lab train scorer`, leave it empty "
-            'for the shipped one, or set scorer.kind to "rules".'
+            f"scorer.file {found.name}: {error.strerror}. Set it to a file of `turntide lab train scorer`, leave it "
+            'empty for the shipped one, or set scorer.kind to "rules".'
         ) from error
     return _read(data, f"scorer.file {found.name}")
 

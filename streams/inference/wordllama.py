@@ -91,5 +91,5 @@ def _folder() -> Path:
     """
     found = find_spec("wordllama")
     if found is None or found.origin is None:
-        raise ConfigurationError("vectors.embedder is wordllama, which is not installed: install `turntide` anew")
+        raise ConfigurationError("vectors.embedder is wordllama, which is not installed: reinstall `turntide`")
     return Path(found.origin).parent

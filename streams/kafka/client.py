@@ -98,8 +98,8 @@ def why_unreachable(kafka: KafkaSettings, error: Exception) -> str:
     if kafka.security_protocol.endswith("SSL"):
         asked += ["kafka.ssl_cafile", "kafka.ssl_certfile"]
     return (
-        f"does not answer, or refuses this client ({type(error).__name__}). Is it up, are TURNTIDE_KAFKA and "
-        f"the SASL/TLS settings right: {', '.join(asked)}?"
+        f"does not answer, or refuses this client ({type(error).__name__}). Check that it runs, and check "
+        f"TURNTIDE_KAFKA and the SASL/TLS settings: {', '.join(asked)}."
     )
 
 
@@ -182,7 +182,7 @@ async def require_topic(kafka: KafkaSettings, topic: str) -> list[int]:
         if found is None or found["error_code"]:
             raise ConfigurationError(
                 f"topic {topic} does not exist at {kafka.bootstrap}: run `turntide topics apply`, "
-                "or check TURNTIDE_TOPIC_PREFIX and what this user of Kafka may read"
+                "or check TURNTIDE_TOPIC_PREFIX and the ACLs of this Kafka user"
             )
         return sorted(partition["partition"] for partition in found["partitions"])
 

@@ -52,8 +52,8 @@ class LossRule(NamedTuple):
     def repair(self) -> str:
         """What mends it."""
         return (
-            f"Stop all {self.role} workers, run `turntide ops reset {self.role} --from-beginning`, and start them: the "
-            "state is folded anew from the log"
+            f"Stop all {self.role} workers, run `turntide ops reset {self.role} --from-beginning`, and start them: "
+            "this rebuilds the state from the log"
         )
 
 
@@ -74,7 +74,7 @@ async def committed_offsets(settings: Settings, rule: LossRule, partitions: Iter
     try:
         await require_topic(settings.kafka, changelog)
     except ConfigurationError as error:
-        raise ConfigurationError(f"{error} If it was there before, state is lost. {rule.repair}.") from error
+        raise ConfigurationError(f"{error} If it existed before, state is lost. {rule.repair}.") from error
     async with consumer(settings.kafka, group_id=f"{settings.topic_prefix}.{rule.role}") as client:
         starts = await client.beginning_offsets([TopicPartition(changelog, number) for number in numbers])
         cut = sorted(place.partition for place, start in starts.items() if start > 0)
@@ -110,7 +110,7 @@ async def require_whole(
         if lost is not None:
             raise RecoveryFailed(
                 f"state of {source}[{number}] is lost: the group has committed offset {offset}, the changelog "
-                f"{rule.changelog.full_name(settings.topic_prefix)} knows nothing from offset {lost} on. {rule.repair}."
+                f"{rule.changelog.full_name(settings.topic_prefix)} has nothing from offset {lost} on. {rule.repair}."
             )
         log.info("state_behind_by_dead_letters", partition=number, first=first, committed=offset)
 

@@ -72,10 +72,10 @@ async def _configs(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[st
 
 
 GROWING = (
-    "Keys of a topic with more partitions lie elsewhere than their state, and Kafka takes no partition away. What "
-    "works: stop the workers; set TURNTIDE_TOPIC_PREFIX to a new prefix and TURNTIDE_KAFKA__PARTITIONS to the new "
-    "number; run `turntide topics apply`, then `turntide topics copy --from <old prefix>`; point producers and workers "
-    "to the new prefix"
+    "More partitions move keys away from their state, and Kafka cannot remove partitions. To change the number: stop "
+    "the workers; set TURNTIDE_TOPIC_PREFIX to a new prefix and TURNTIDE_KAFKA__PARTITIONS to the new number; run "
+    "`turntide topics apply`, then `turntide topics copy --from <old prefix>`; set the new prefix in producers and "
+    "workers"
 )
 """How a deployment gets more partitions without losing what its sessions remember."""
 
@@ -140,7 +140,7 @@ async def _until(holds: Callable[[], Awaitable[bool]], trouble: str) -> None:
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
         raise StoreUnavailable(
-            f"{trouble} after {_KNOWN_WITHIN_S:.0f} s: look at the brokers, then repeat `turntide topics apply`"
+            f"{trouble} after {_KNOWN_WITHIN_S:.0f} s: check the brokers, then repeat `turntide topics apply`"
         ) from None
 
 

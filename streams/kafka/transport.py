@@ -145,7 +145,7 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
             Fenced: The group does not take it.
         """
         if not await self._commit(starts):
-            raise Fenced(f"the offsets of {sorted(starts)} could not be set back: start the role again")
+            raise Fenced(f"the offsets of {sorted(starts)} could not be reset: restart the role")
         self._committed_offset.update(starts)
         self.transport.from_start = False
         log.warning("reading_from_the_start", partitions=len(starts))

@@ -85,7 +85,7 @@ class Watchdog:
                 self._still[place] = (progress, now_s - seen.since_s)
         stalled = {place: progress for place, (progress, still_s) in self._still.items() if still_s >= self._limit_s}
         if stalled:
-            raise Stalled(f"{self.alive()[1]}: the process ends and goes on from there when it is started again")
+            raise Stalled(f"{self.alive()[1]}: the process ends; when restarted, it continues from there")
 
     def alive(self) -> tuple[bool, str]:
         """False with the reason from half of the time on, for liveness probes."""

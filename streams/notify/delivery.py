@@ -68,7 +68,7 @@ async def taken(
             if not trouble.may_pass:
                 break
     raise StoreUnavailable(
-        f"{sink} at {host} did not take an alert ({said}): check its address and secret, then `turntide alerts test`"
+        f"{sink} at {host} did not accept an alert ({said}): check its address and secret, then `turntide alerts test`"
     )
 
 

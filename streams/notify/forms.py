@@ -296,7 +296,7 @@ class SlackSink(FormSink):
             answer = SlackAnswer(ok=False, error="what answers is not Slack's API")
         if not answer.ok:
             raise StoreUnavailable(
-                f"slack did not take an alert ({answer.error}): check notify.slack_token and notify.slack_channel, "
+                f"slack did not accept an alert ({answer.error}): check notify.slack_token and notify.slack_channel, "
                 "and that the bot is in the channel; then `turntide alerts test --sink slack`"
             )
         self._threads.setdefault(alert.alert_id, answer.ts)

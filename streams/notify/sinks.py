@@ -70,7 +70,7 @@ def secret_bytes(secret: str) -> bytes:
     if not (secret.startswith(_SECRET_PREFIX) and _MIN_SECRET_BYTES <= len(key) <= _MAX_SECRET_BYTES):
         raise ConfigurationError(
             f"notify.webhook_secret must be `{_SECRET_PREFIX}` and {_MIN_SECRET_BYTES}-{_MAX_SECRET_BYTES} random "
-            'bytes in base64: `echo "whsec_$(openssl rand -base64 32)"` makes one'
+            'bytes in base64: `echo "whsec_$(openssl rand -base64 32)"` creates one'
         )
     return key
 
@@ -175,7 +175,7 @@ def sinks_of(settings: Settings, policy: NotifyPolicy, *, hold: timedelta | None
         sinks.append(FormSink("alertmanager", Poster("alertmanager", url), tell, partial(postable, hold=hold or HOLD)))
     if notify.slack_token is not None:
         if not notify.slack_channel:
-            raise ConfigurationError("notify.slack_channel is not set: name the channel that the bot is a member of")
+            raise ConfigurationError("notify.slack_channel is not set: set it to a channel that has the bot")
         poster = Poster("slack", notify.slack_url.rstrip("/") + SLACK_PATH)
         token = notify.slack_token.get_secret_value()
         sinks.append(SlackSink(poster, tell, token=token, channel=notify.slack_channel))
@@ -189,6 +189,6 @@ def sinks_of(settings: Settings, policy: NotifyPolicy, *, hold: timedelta | None
         sinks.append(FormSink("teams", Poster("teams", notify.teams_url.get_secret_value()), tell, teams_form))
     if notify.mail_host is not None:
         if not notify.mail_to:
-            raise ConfigurationError('notify.mail_to is not set: name who gets e-mail, ["on-call@example.org"]')
+            raise ConfigurationError('notify.mail_to is not set: give its addresses, ["on-call@example.org"]')
         sinks.append(MailSink(notify, tell))
     return [RoutedSink(sink, policy) for sink in sinks]

@@ -159,7 +159,7 @@ class Metrics:
         if known is None:
             known = self._known[asked] = self._checked(name, labels)
         if not isinstance(known, kind):
-            raise ConfigurationError(f"metric {name} is no {kind.__name__.lower()}: see models/metrics/")
+            raise ConfigurationError(f"metric {name} is not a {kind.__name__.lower()}: see models/metrics/")
         return known
 
     def _checked(self, name: str, labels: dict[str, str]) -> _Collector:

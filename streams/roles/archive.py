@@ -167,7 +167,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         except KafkaError as error:
             raise StoreUnavailable(
                 f"archive: Kafka at {self._settings.kafka.bootstrap} fails ({type(error).__name__}). "
-                "What was landed stays; started again, the role reads on from there."
+                "Landed data is kept; when restarted, the role continues from there."
             ) from error
         finally:
             await self._erasures.stop()
@@ -325,8 +325,8 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             move = known.get(place, Move(None, start, start))
             if move.next > ends[place]:
                 raise ConfigurationError(
-                    f"the archive {self._writer.paths.shown} holds {place.topic}-{place.partition} up to offset "
-                    f"{move.next}, the topic ends at {ends[place]}: it was recreated, or this is another cluster. "
+                    f"the archive {self._writer.paths.shown} has {place.topic}-{place.partition} up to offset "
+                    f"{move.next}, but the topic ends at {ends[place]}: it was recreated, or is on another cluster. "
                     "Set TURNTIDE_ARCHIVE__CATALOG and TURNTIDE_ARCHIVE__DATA_PATH to a new place."
                 )
             self._taken.know(place, move.next)

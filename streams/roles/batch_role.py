@@ -242,7 +242,7 @@ class BatchRole(ABC):
         if not await self.consumer.still_member(self._current):
             raise Fenced(
                 f"role {self.name} was silent for {silent_s:.0f} s and partitions "
-                f"{sorted({tp.partition for tp in self._current})} may be another worker's: nothing more is written"
+                f"{sorted({tp.partition for tp in self._current})} may have another worker: nothing more is written"
             )
 
     async def write(self, producer: Producer, records: Mapping[tuple[str, int], Sequence[Record]]) -> None:

@@ -1,10 +1,10 @@
 """Role index: turns, topics, memories of users, apps and projects, embedded in batches and upserted for readers.
 
-At-least-once into upserts keyed by what they say: a repeat changes nothing. A poll's turns are written before its
-topics, so that who reads a topic finds its words; a reader may see turns that no event names yet. A user's facts, an
-app's memories and a project's items are written before the standing that says they are in (`index_writes`). Who is to
-be forgotten goes last, and the index says what it removed. Its own consumer group: a vector store that is down holds up
-the index, never an alert. While the store does not answer the batch is retried here, and the offset stays where it is.
+At-least-once with upserts by content key: a repeat changes nothing. A poll's turns are written before its topics, so
+that readers of a topic find its text; readers may see turns that no event names yet. A user's facts, an app's memories
+and a project's items are written before the stats that count them (`index_writes`). Erasures come last, and the role
+reports what it removed. It has its own consumer group: an unavailable vector store delays the index, never an alert.
+While the store does not answer, the role retries the batch and does not commit its offset.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ log = structlog.get_logger(__name__)
 
 _OF_USERS = frozenset({topics.TURNS.name, topics.NUMBERED.name, topics.FACTS.name, topics.USER_EPISODES.name})
 _Answer = TypeVar("_Answer")
-_STORE_GONE = "the local vector store is gone"
+_STORE_GONE = "the local vector store was removed"
 RETRY_S = 2.0
 FLUSH_EVERY_S = {"quiet": 5.0, "busy": 60.0}
-"""A local store; quiet: nothing came for a second. A flush waits for the disk, and all readers for the flush."""
+"""Time between flushes of a local store; quiet: no record for a second. A flush waits for the disk and blocks reads."""
 DATA_ERRORS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
-"""What a value does that cannot be indexed; whatever else goes wrong stops the role."""
+"""Errors of a value that cannot be indexed; any other error stops the role."""
 _partition_of = attrgetter("partition")
 COUNT_EVERY_BEATS = 15
 """Counting 100,000 points takes 12 ms."""
 
 
 class IndexRole(BatchRole):
-    """Keeps vectors and payloads of all that is remembered, and serves reading them over HTTP; owns its store."""
+    """Writes vectors and payloads of all memory, and serves reads over HTTP; owns its store."""
 
     name = "index"
     sources = REGISTRY.indexed_topics
@@ -96,7 +96,7 @@ class IndexRole(BatchRole):
         self._local = store if isinstance(store, LocalStore) else None
         self._beats = 0
         self._anew = settings.data_dir / "index-anew"
-        """Is there from the moment that a local store is gone until the offsets are set back."""
+        """Marker file: exists from the loss of a local store until the offsets are reset."""
         self._caught_up = False
         self._ends_at_start: Mapping[TP, int] | None = None
         self._bound = False
@@ -107,10 +107,10 @@ class IndexRole(BatchRole):
         erasing = Write(LAST, topics.ERASURES, (VectorsErasureDue, VectorsErased), self._erase)
         self._sealer = sealer_of(settings)
         self._keys_erased = True
-        """Whether points may be there whose key was erased: while this role was away none was removed."""
+        """Whether points with erased keys may exist, since this role removed none while it was down."""
         self._mask = masker_of(policy.masking, personal=policy.masking.at_index)
         self._without_masking = replace(policy, masking=replace(policy.masking, secrets=False))
-        """Of records that are masked already."""
+        """Policy for records that are already masked."""
         shown = str if self._mask is None else self._mask.text
         self._numbers = TurnNumbers(store, keep_turns=keep_turns, shown=shown)
         self._producer = ProducerOnDemand(settings)
@@ -131,7 +131,7 @@ class IndexRole(BatchRole):
         )
 
     async def open(self) -> None:
-        """Nothing to connect: whoever made the store opened it. A local one that lost something is filled anew."""
+        """Prepare the store, which is already open; a local store that lost its data is filled from the beginning."""
         if self._local is not None:
             self.app.transport.from_start = self._anew.exists() or not await self._store.collections()
             self._local.hold_back()
@@ -142,9 +142,9 @@ class IndexRole(BatchRole):
         await self._store.close()
 
     async def on_assigned(self, partitions: list[int]) -> None:  # noqa: ARG002 - of whichever partitions
-        """All state is in the store; readers wait until what is in the log is there too.
+        """All state is in the store; the role is ready once it has indexed the log.
 
-        What an earlier release wrote gets its keys first, or a turn that comes again would stand there twice.
+        Points of earlier releases get their new keys first; else a repeated turn would be stored twice.
         """
         self._caught_up, self._ends_at_start = False, None
         if not self._bound:
@@ -152,7 +152,7 @@ class IndexRole(BatchRole):
             self._bound = True
 
     async def settled(self) -> bool:
-        """A local store is flushed now and then; what it took meanwhile comes again if the process dies."""
+        """Flush a local store from time to time; records since the last flush are read again after a crash."""
         load = "quiet" if monotonic() - self._took_s >= HEARTBEAT_S else "busy"
         if self._local is None or monotonic() - self._flushed_s < FLUSH_EVERY_S[load]:
             return self._local is None
@@ -161,13 +161,13 @@ class IndexRole(BatchRole):
         return True
 
     async def refresh_keys(self) -> None:
-        """Remove the points whose key was erased since."""
+        """Remove points whose key was erased."""
         if self._sealer is not None and (self._sealer.refresh() or self._keys_erased):
             await self._answered(partial(forget_sealed, self._store, [key.id for key in self._sealer.erased]))
             self._keys_erased = False
 
     def ready(self) -> tuple[bool, str]:
-        """As every role, and once what was in the log at the start is indexed."""
+        """As every role, and only after everything that was in the log at the start is indexed."""
         is_ready, reason = super().ready()
         if self._is_store_gone():
             return False, _STORE_GONE
@@ -176,7 +176,7 @@ class IndexRole(BatchRole):
         return is_ready, reason
 
     def routes(self) -> Sequence[ServedRoute]:
-        """Everything that is read: turns, topics, users' memories."""
+        """Routes of all reads: turns, topics, users' memories."""
         return self._api.routes
 
     def endpoints(self) -> Sequence[Endpoint]:
@@ -184,7 +184,7 @@ class IndexRole(BatchRole):
         return self._api.endpoints
 
     def _at_end(self) -> bool | None:
-        """Whether the logs of users' memory are indexed to their end; None where other workers read a part of them."""
+        """Whether the logs of users' memory are indexed to their end; None if other workers read some partitions."""
         if not self._caught_up:
             return False
         lags = {tp: lag for tp, lag in self._lags().items() if self.short_names[tp.topic] in _OF_USERS}
@@ -193,9 +193,9 @@ class IndexRole(BatchRole):
         return not any(lags.values())
 
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
-        """Embed and upsert; the sessions role makes the dead letters, but of turns whose number is taken.
+        """Embed and upsert. Dead letters are the sessions role's task, except those of conflicting turn numbers.
 
-        A record that breaks it is passed, see `_one_by_one`.
+        A record that cannot be indexed is skipped, see `_one_by_one`.
         """
         self._require_store()
         try:
@@ -206,7 +206,7 @@ class IndexRole(BatchRole):
         self._took_s = monotonic()
 
     async def _one_by_one(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
-        """Pass the records that break the index, and index the others: turns first, erasures last, as `sources` are."""
+        """Index record by record and skip those that fail: turns first, erasures last, in the order of `sources`."""
         order = [*self.short_names]
         for tp in sorted(batches, key=lambda tp: order.index(tp.topic)):
             for record in batches[tp]:
@@ -224,10 +224,10 @@ class IndexRole(BatchRole):
                     )
 
     async def _index(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
-        """Index records, of each topic and partition in the order of its log.
+        """Index records, in log order for each topic and partition.
 
-        In steps, so that the store makes everything of a step durable at once: what is rested on, then what rests on it
-        (topics on turns, a standing on facts or memories), then what is to be forgotten goes.
+        Works in steps, so that the store makes each step durable at once: first referenced points, then points that
+        refer to them (topics to turns, stats to facts or memories), then erasures.
         """
         if self._mask is not None:
             batches = {tp: self._mask.records(self._topics_read[tp.topic], each) for tp, each in batches.items()}
@@ -250,7 +250,7 @@ class IndexRole(BatchRole):
         changes = [each for each in changes if self._stays(each[0], each[0].source)]
         texts = [turn.content for turn in turns]
         texts += [topic_text(event.title, event.summary) for event, _ in changes]
-        with stage("embed"):  # beside the loop: a model of some size, or one on a server, takes its time
+        with stage("embed"):  # in a thread: a large model, or one on a server, is slow
             vectors = await self._answered(partial(asyncio.to_thread, self._embedder.embed, texts))
         of_turns, of_topics = vectors[: len(turns)], vectors[len(turns) :]
         with stage("score"):
@@ -272,7 +272,7 @@ class IndexRole(BatchRole):
                     await self._tell(await self._answered(take), "corrected_turns_unknown")
 
     async def _tell(self, letters_of: Iterable[DeadLetter], what: str) -> None:
-        """Write letters on the partition of their cause; a repeat has the same id."""
+        """Write dead letters to the partition of their record; a repeat has the same id."""
         topic = topics.DEAD_LETTERS.full_name(self.settings.topic_prefix)
         for partition, letters in groupby(sorted(letters_of, key=_partition_of), key=_partition_of):
             records = [Record(letter.key, encode(letter), headers_for(letter), partition) for letter in letters]
@@ -281,10 +281,10 @@ class IndexRole(BatchRole):
             log.warning(what, partition=partition, turns=len(records))
 
     def _forgotten(self, arrivals: Iterable[DecodedArrival]) -> dict[tuple[SessionName, int], int]:
-        """Note which sessions were erased, and where; give those whose points must go at once.
+        """Record erased sessions with their offsets; returns those whose points must be removed at once.
 
-        An index that is made anew reads what came before for as long as the log has it. One that is up to date waits
-        until it is asked (`VectorsErasureDue`), and counts what it removes.
+        An index that is being rebuilt also reads earlier records, as long as the log has them. A current index waits
+        for the request (`VectorsErasureDue`), and counts what it removes.
         """
         events = [(each.event, each.position) for each in arrivals]
         erased = {
@@ -296,12 +296,12 @@ class IndexRole(BatchRole):
         return {} if self._caught_up else erased
 
     def _stays(self, event: Turn | TurnCorrected | TopicChanged, place: Position) -> bool:
-        """Whether what came of a place in `turns.v1` is not of before the session's erasure."""
+        """Whether an event from a position in `turns.v1` is later than the session's erasure."""
         session = SessionName(event.app_id, event.session_id)
         return place.offset > erased_up_to(self._erased, session, place.partition)
 
     async def _erase(self, events: Sequence[tuple[VectorsErasureDue | VectorsErased, int]]) -> None:
-        """Remove who is to be forgotten, and say so; a repeat removes nothing more, and what was said stands."""
+        """Remove the subjects of erasures, and report it; a repeat removes nothing more and keeps the report."""
         dues = [event for event, _ in events if isinstance(event, VectorsErasureDue)]
         due_at = {event.request_id: at for event, at in events if isinstance(event, VectorsErasureDue)}
         said = {event.request_id: at for event, at in events if isinstance(event, VectorsErased)}
@@ -310,7 +310,7 @@ class IndexRole(BatchRole):
         erasing = asyncio.ensure_future(VectorErasing(self._store).erase(dues))
         try:
             while not (await asyncio.wait({erasing}, timeout=RETRY_S))[0]:
-                self.watchdog.stir()  # a large store takes minutes: no stall
+                self.watchdog.stir()  # a large store takes minutes, which is no stall
         finally:
             erasing.cancel()
         stores = {due.request_id: answered for due, answered in zip(dues, erasing.result(), strict=True)}
@@ -319,7 +319,7 @@ class IndexRole(BatchRole):
             await self._answer(unsaid)
 
     async def _answer(self, answers: Sequence[tuple[str, list[ErasedStore]]]) -> None:
-        """Write what was removed for requests."""
+        """Write the reports of erasures."""
         topic = topics.ERASURES.full_name(self.settings.topic_prefix)
         now = datetime.now(UTC)
         events = [VectorsErased(request_id=request, timestamp=now, stores=stores) for request, stores in answers]
@@ -333,18 +333,18 @@ class IndexRole(BatchRole):
         return self._local is not None and self._local.is_gone()
 
     def _require_store(self) -> None:
-        """End the role where its store was taken away; started again it makes a new one and indexes what the log has.
+        """Stop the role if its store was removed; after a restart it creates a new one and indexes the logs again.
 
         Raises:
-            StoreUnavailable: It is gone.
+            StoreUnavailable: The store was removed.
         """
         if self._is_store_gone():
             self._anew.parent.mkdir(parents=True, exist_ok=True)
             self._anew.touch()
-            raise StoreUnavailable(f"{_STORE_GONE}: started again, the role indexes anew what the logs have")
+            raise StoreUnavailable(f"{_STORE_GONE}: when restarted, the role indexes the logs again")
 
     async def _answered(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
-        """Ask store or embedder, again and again while it does not answer."""
+        """Call store or embedder, and retry while it does not answer."""
         while True:
             await self.fence()
             try:
@@ -355,10 +355,10 @@ class IndexRole(BatchRole):
                 metrics.counter("index_retries_total").inc()
                 log.warning("vector_store_unavailable", partitions=partitions, retry_s=RETRY_S, error=str(error))
                 await asyncio.sleep(RETRY_S)
-                self.watchdog.stir()  # a store that is down is waited for, not a stall
+                self.watchdog.stir()  # waiting for an unavailable store is no stall
 
     async def on_idle(self) -> None:
-        """Report the size of the index now and then; a store that is down is the batch's matter."""
+        """Report the size of the index from time to time; errors of the store are handled with the next batch."""
         self._require_store()
         self._caught_up = self._caught_up or await self._has_caught_up()
         self._beats += 1
@@ -369,7 +369,7 @@ class IndexRole(BatchRole):
                 metrics.gauge("index_points").set(await self._store.count(index.TURNS.name))
 
     def show_lags(self, lags: Mapping[TP, int]) -> None:
-        """As every role, and by topic: what a reader may miss."""
+        """As every role, and the lag by topic: records that readers may miss."""
         super().show_lags(lags)
         behind = dict.fromkeys((topic.name for topic in self.sources), 0)
         for tp, lag in lags.items():
@@ -378,7 +378,7 @@ class IndexRole(BatchRole):
             metrics.gauge("index_lag_records", topic=topic).set(lag)
 
     async def _has_caught_up(self) -> bool:
-        """Whether what was in the log at the start is indexed; of what comes meanwhile there is always some."""
+        """Whether everything that was in the log at the start is indexed; newer records do not count."""
         consumer = self.consumer
         if self._ends_at_start is None:
             self._ends_at_start = await consumer.highwaters(*consumer.ledger.places())

@@ -350,4 +350,4 @@ def load_settings(**overrides: Any) -> Settings:
     except SettingsError as error:
         wrong = unreadable_json(Settings) or str(error)
     # Not from the error: its own text may quote a secret.
-    raise ConfigurationError(f"settings are wrong: {wrong}. `turntide doctor` lists every field.")
+    raise ConfigurationError(f"settings are wrong: {wrong}. `turntide doctor` lists all settings.")

@@ -39,9 +39,9 @@ class ArchiveSettings(BaseModel):
         if catalog is not None and "://" in catalog:
             address = urlsplit(catalog)
             if address.scheme not in {"postgresql", "postgres"}:
-                raise ValueError("a file, or postgresql://user@host:port/db")
+                raise ValueError("must be a file, or postgresql://user@host:port/db")
             if address.password is not None or "password=" in address.query:
-                raise ValueError("holds a password: it goes into archive.catalog_password")
+                raise ValueError("has a password: move it to archive.catalog_password")
         return catalog
 
     @field_validator("data_path")
@@ -49,7 +49,7 @@ class ArchiveSettings(BaseModel):
     def _known_storage(cls, data_path: str | None) -> str | None:
         """Other stores would fail much later, and less clearly."""
         if data_path is not None and "://" in data_path and not data_path.startswith("s3://"):
-            raise ValueError("a folder, or s3://bucket/prefix/")
+            raise ValueError("must be a folder, or s3://bucket/prefix/")
         return data_path
 
 

@@ -31,7 +31,7 @@ _DURATION = "Write a duration as PT30S or PT1H30M (ISO 8601), as 00:00:30, or as
 
 
 class Unknown(NamedTuple):
-    """A name that is no setting, and the setting that was perhaps meant."""
+    """A name that is not a setting, and a setting with a similar name."""
 
     name: str
     meant: str | None
@@ -39,7 +39,7 @@ class Unknown(NamedTuple):
     @property
     def rendered(self) -> str:
         """In a few words."""
-        return f"{self.name} is no setting" + (f": {self.meant} is perhaps meant" if self.meant else "")
+        return f"{self.name} is not a setting" + (f": did you mean {self.meant}?" if self.meant else "")
 
 
 def unknown_variables(model: type[BaseModel], environment: Mapping[str, str] | None = None) -> list[Unknown]:
@@ -97,24 +97,24 @@ def file_values(path: Path, model: type[BaseModel]) -> dict[str, Any]:
     where = f"TURNTIDE_CONFIG {path}"
     if path.suffix.lower() in {".yaml", ".yml", ".json"}:
         raise ConfigurationError(
-            f"{where}: settings are read from TOML, not {path.suffix}: write e.g. `[kafka]` and below it "
-            '`bootstrap = "broker:9092"`, and name the file .toml'
+            f"{where}: the settings file must be TOML, not {path.suffix}: write e.g. `[kafka]` and below it "
+            '`bootstrap = "broker:9092"`, and rename the file to .toml'
         )
     try:
         values = tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
-        raise ConfigurationError(f"{where}: {error.strerror}. Name a readable TOML file, or unset it.") from None
+        raise ConfigurationError(f"{where}: {error.strerror}. Set it to a readable TOML file, or unset it.") from None
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{where}: byte {error.start} is not UTF-8: save the file as UTF-8.") from None
     except RecursionError:
-        raise ConfigurationError(f"{where}: nested too deeply to be settings. Correct the brackets.") from None
+        raise ConfigurationError(f"{where}: nested too deeply for settings. Correct the brackets.") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{where}: no valid TOML, {error}. Correct that line.") from None
+        raise ConfigurationError(f"{where}: not valid TOML, {error}. Correct that line.") from None
     unknown = list(_unknown_keys(model, values, ()))
     if unknown:
         raise ConfigurationError(
             f"{where}: {'; '.join(each.rendered for each in unknown)}. Rename or remove it; `turntide doctor` lists "
-            "every field."
+            "all settings."
         )
     return values
 
@@ -152,8 +152,8 @@ def _unknown_field(model: type[BaseModel], place: list[str]) -> tuple[list[str],
     fields = list(element.model_fields) if element is not None else []
     meant = _nearest(place[-1], fields)
     if meant is None:
-        return place[:-1], f"it has a field that is none. There are {', '.join(fields)}"
-    return place, f"is no field: {meant} is perhaps meant"
+        return place[:-1], f"has an unknown field. The fields are {', '.join(fields)}"
+    return place, f"not a field: did you mean {meant}?"
 
 
 def _until_number(place: Sequence[str]) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ def unreadable_json(model: type[BaseModel], environment: Mapping[str, str] | Non
             json.loads(given[variable])
         except ValueError as error:
             at = f", {error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
-            found.append(f"{'.'.join(place)} ({variable}): no JSON{at}")
+            found.append(f"{'.'.join(place)} ({variable}): not JSON{at}")
     return "; ".join(found)
 
 

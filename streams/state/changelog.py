@@ -82,8 +82,8 @@ def opened_part(key: bytes, kept: bytes) -> bytes | None:
         return secret.opened(sealed, key)
     except InvalidTag:
         raise RecoveryFailed(
-            "a part of state was encrypted under another name or was changed since: look who else writes to this "
-            "changelog; then drop the state topic and replay the turns (`turntide ops reset`)"
+            "a part of state was encrypted under another name or changed since: find other writers to this changelog "
+            "and stop them; then drop the state topic and replay the turns (`turntide ops reset`)"
         ) from None
 
 

@@ -101,8 +101,8 @@ def _keep(path: Path, data: bytes) -> None:
         if path.exists():
             if path.read_bytes() != data:
                 raise ConfigurationError(
-                    f"{path} holds other content than the version that it is named after: it was damaged, or another "
-                    "version has the same name. Move it away."
+                    f"{path} has other content than the version in its name: it is damaged, or another version has the "
+                    "same name. Move it away."
                 )
             return
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -219,8 +219,8 @@ def _read(path: Path, what: str) -> bytes:
         return path.read_bytes()
     except FileNotFoundError as error:
         raise ConfigurationError(
-            f"{what} is not kept here: {path} is missing. A sessions worker keeps it in its data directory when it "
-            "starts: copy the file from there, or name that directory in TURNTIDE_DATA_DIR"
+            f"{what} is not stored here: {path} is missing. A sessions worker writes it to its data directory when it "
+            "starts: copy the file from there, or set TURNTIDE_DATA_DIR to that directory"
         ) from error
     except OSError as error:
         raise ConfigurationError(f"{what}: {path} cannot be read: {error.strerror}") from error

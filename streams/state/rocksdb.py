@@ -1,16 +1,16 @@
-"""A partition's state in RocksDB, for state larger than memory. A cache: the changelog is the truth.
+"""A partition's state in RocksDB, for state larger than memory. It is a cache; the changelog is authoritative.
 
-Keys: `h` and the entity for its head, `p` and the changelog key for any other part, `m` for how far the table is. So
-all heads stand side by side, and the time-outs of a partition are read without touching anything else.
+Keys: `h` and the entity for its head, `p` and the changelog key for any other part, `m` for the progress of the table.
+So all heads are adjacent, and the time-outs of a partition are read without other data.
 
-A fold is one write batch together with its `applied`, written after the changelog has it and without fsync: killed at
-any moment, the process leaves what stands after some fold, and recovery reads on from there. What cannot be read, is
-of another layout or is not of this changelog (`streams.state.table`) is dropped and rebuilt. A full disk is no such
-case: the table stays as it is, and goes on when there is room.
+A fold is one write batch that includes its `applied`, written after the changelog has it and without fsync: a killed
+process leaves the table as after some fold, and recovery continues from there. A table that is unreadable, has another
+layout or is of another changelog (`streams.state.table`) is dropped and rebuilt. A full disk is different: the table
+stays unchanged, and continues when there is space.
 
-RocksDB keeps what was deleted until it merges files, keys also in its manifest and its own log. After an erasure
-`forget` merges them at once and opens the table anew. The table notes which erasure it has done so for: killed before
-the end, or behind another worker's erasure, it does it when it is recovered.
+RocksDB keeps deleted data until it merges files, and keys also in its manifest and its own log. After an erasure,
+`forget` merges the files at once and reopens the table. The table records the erasure for which this was done: if the
+process was killed before, or another worker erased, recovery does it.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from streams.state.rocksdb_entities import HEAD, RocksEntities, changelog_key, s
 log = structlog.get_logger(__name__)
 
 LAYOUT = 1
-"""Raised when keys or values change their meaning; a cache of another layout is dropped."""
+"""Raised when the meaning of keys or values changes; a cache of another layout is dropped."""
 _META = b"m"
 _ERASURE = stored_key(key_of(PARTITION_ENTITY, ERASED_PART))
 _MIB = 1024 * 1024
 _MOST_RANGES = 8
-"""Entities whose keys are rewritten one by one; of more, everything is."""
+"""Up to this many entities, only their key ranges are rewritten; for more, everything is."""
 _MAX_FOLDERS = 16
 _LOCKED = ("While lock file", "lock hold by current process")
-"""How RocksDB says that a folder is open already, elsewhere or in this process."""
+"""RocksDB's messages for a folder that is already open, in another process or this one."""
 _FULL = ("No space left", "File too large", "quota exceeded")
-"""How it says that the disk takes no more."""
+"""RocksDB's messages for a full disk."""
 
 
 class _Meta(Struct, array_like=True):
@@ -56,18 +56,18 @@ class _Meta(Struct, array_like=True):
     size_bytes: int
     heads: int
     forgotten: bytes = b""
-    """The erasure (`ERASED_PART`) whose bytes were given up; none yet if empty."""
+    """The last erasure (`ERASED_PART`) whose bytes were removed; empty for none."""
 
 
 def open_table(folder: Path, *, cache_bytes: int, write_buffer_bytes: int, sealer: Sealer | None = None) -> RocksTable:
-    """Open a partition's table, an empty one where there is none that can be used.
+    """Open a partition's table, or an empty one if there is no usable table.
 
-    A folder that another process holds – one that sleeps or is about to end – is left to it: the table is then
-    rebuilt beside it, in `<folder>.1` and so on.
+    If another process (suspended or about to end) has locked the folder, the table is rebuilt in `<folder>.1` and so
+    on.
 
     Raises:
-        RecoveryFailed: Nothing can be kept there.
-        StoreUnavailable: The disk is full; what stands there is left alone.
+        RecoveryFailed: The folder cannot be used.
+        StoreUnavailable: The disk is full; the table stays unchanged.
     """
     options = _options(cache_bytes, write_buffer_bytes)
     for number in range(_MAX_FOLDERS):
@@ -84,11 +84,11 @@ def open_table(folder: Path, *, cache_bytes: int, write_buffer_bytes: int, seale
             log.warning("state_folder_held", folder=str(place))
         except (OSError, _Unusable) as error:
             raise RecoveryFailed(
-                f"state folder {place} cannot be made: {error}. Set TURNTIDE_DATA_DIR to a folder that this user may "
-                "write"
+                f"state folder {place} cannot be created: {error}. Set TURNTIDE_DATA_DIR to a folder that this user "
+                "may write"
             ) from error
     raise RecoveryFailed(
-        f"state folder {folder} and {_MAX_FOLDERS - 1} beside it are held by other processes: "
+        f"state folder {folder} and {_MAX_FOLDERS - 1} beside it are locked by other processes: "
         "end workers that are not needed, or give this one its own TURNTIDE_DATA_DIR"
     )
 
@@ -98,7 +98,7 @@ class _FolderLocked(Exception):  # noqa: N818 - it says what is so
 
 
 class _Unusable(Exception):  # noqa: N818 - it says what is so
-    """The folder does not hold a table of ours."""
+    """The folder has no table of this program."""
 
 
 def _opened(place: Path, options: rocksdict.Options, sealer: Sealer | None) -> RocksTable:
@@ -140,7 +140,7 @@ def _meta_of(db: rocksdict.Rdict) -> _Meta:
 
 
 def _options(cache_bytes: int, write_buffer_bytes: int) -> rocksdict.Options:
-    """Small on purpose: there is one of these for each partition (hazards 14)."""
+    """Options with small buffers, since each partition has its own table (hazards 14)."""
     blocks = rocksdict.BlockBasedOptions()
     blocks.set_block_cache(rocksdict.Cache(cache_bytes))
     blocks.set_cache_index_and_filter_blocks(True)
@@ -161,7 +161,7 @@ def _options(cache_bytes: int, write_buffer_bytes: int) -> rocksdict.Options:
 
 
 class RocksTable:
-    """See `PartitionTable`. Numbers of entities and bytes are counted along, in the same write batch.
+    """See `PartitionTable`. Each write batch also updates the numbers of entities and bytes.
 
     With a sealer, values are encrypted in the files.
     """
@@ -211,7 +211,7 @@ class RocksTable:
         self.progress, self.size_bytes, self.heads = progress, size, heads
 
     def forget(self, entities: Collection[str] | None = None) -> None:
-        """See `PartitionTable`. Other threads may run meanwhile; the table is not written to."""
+        """See `PartitionTable`. Other threads may run during it, but nothing writes to the table."""
         erasure = self.get(_ERASURE) or b""
         if entities is None and erasure == self._forgotten:
             return
@@ -224,7 +224,7 @@ class RocksTable:
             self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Open the table again: only then RocksDB writes its manifest and its log anew, which name deleted keys."""
+        """Reopen the table, so that RocksDB rewrites its manifest and log, which contain deleted keys."""
         self._db.close()
         try:
             self._db = rocksdict.Rdict(str(self.folder), self._options)
@@ -232,7 +232,7 @@ class RocksTable:
             if _is_full(error):
                 raise _disk_full(self.folder, error) from error
             raise RecoveryFailed(
-                f"state folder {self.folder} cannot be opened again after an erasure ({error}): start the worker again"
+                f"state folder {self.folder} cannot be reopened after an erasure ({error}): restart the worker"
             ) from error
         for log_file in self.folder.glob("LOG.old*"):
             log_file.unlink()
@@ -244,7 +244,7 @@ class RocksTable:
         return value and self._plain(key, value)
 
     def between(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Everything whose key begins with the prefix, in order; its last byte is not the highest there is."""
+        """Entries whose key begins with the prefix, in order; the prefix must not end with byte 255."""
         options = rocksdict.ReadOptions()
         options.set_iterate_upper_bound(prefix[:-1] + bytes([prefix[-1] + 1]))
         with self._guarded():
@@ -257,7 +257,7 @@ class RocksTable:
             place.status()
 
     def _plain(self, key: bytes, kept: bytes) -> bytes:
-        """A value as a fold has it.
+        """Decrypt a stored value.
 
         Raises:
             RecoveryFailed: Its key was erased after the table was opened.
@@ -265,12 +265,12 @@ class RocksTable:
         if not is_sealed(kept):
             return kept  # most have no encryption: no key is made for them
         if (value := opened_part(changelog_key(key), kept)) is None:
-            raise RecoveryFailed("the key of a part of state was erased: start the worker again")
+            raise RecoveryFailed("the key of a part of state was erased: restart the worker")
         return value
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Drop what turns out to be damaged: the next start rebuilds it. What the disk does not take is told."""
+        """Drop a table that turns out to be damaged, so that the next start rebuilds it; report a full disk."""
         try:
             yield
         except (rocksdict.DbClosedError, StoreUnavailable):
@@ -282,12 +282,12 @@ class RocksTable:
                 raise
             self.drop()
             raise RecoveryFailed(
-                f"state folder {self.folder} was damaged and is dropped ({error}): start the worker again, it rebuilds "
+                f"state folder {self.folder} was damaged and is dropped ({error}): restart the worker, which rebuilds "
                 "its state from the changelog"
             ) from error
 
     def close(self) -> None:
-        """See `PartitionTable`. What a full disk did not take is in the changelog."""
+        """See `PartitionTable`. Writes that failed on a full disk are in the changelog."""
         with self._rewriting:
             try:
                 self._db.close()
@@ -295,20 +295,20 @@ class RocksTable:
                 log.warning("state_not_closed", folder=str(self.folder), reason=str(error))
 
     def drop(self) -> None:
-        """Close and delete."""
+        """Close and delete the table."""
         self.close()
         shutil.rmtree(self.folder)
 
 
 def _all_levels() -> rocksdict.CompactOptions:
-    """The lowest too: files that were merged while somebody read may hold there what was deleted."""
+    """Compaction of all levels: files merged during a read may have deleted data in the lowest level."""
     options = rocksdict.CompactOptions()
     options.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
     return options
 
 
 def _ranges(entities: Collection[str] | None) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """First and last key of what is rewritten."""
+    """First and last keys of the ranges to rewrite."""
     if entities is None or len(entities) > _MOST_RANGES:
         yield None, None
         return
@@ -319,10 +319,10 @@ def _ranges(entities: Collection[str] | None) -> Iterator[tuple[bytes | None, by
 
 
 def drop_outdated(parent: Path, max_age: timedelta, *, now_s: float) -> None:
-    """Delete tables below a folder that nobody holds and that have not been written to for so long.
+    """Delete tables in a folder that no process has locked and that have not been written to for `max_age`.
 
-    They are of partitions that moved to another worker, or were made beside a table that was held. None of them would
-    be gone on from: what was deleted meanwhile may no longer stand in the changelog (`streams.state.table`).
+    They belong to partitions that moved to another worker, or were created beside a locked table. Recovery would not
+    use them, since the changelog may no longer have later deletions (`streams.state.table`).
     """
     for place in parent.iterdir() if parent.is_dir() else ():
         if now_s - place.stat().st_mtime > max_age.total_seconds() and not _held(place):
@@ -331,7 +331,7 @@ def drop_outdated(parent: Path, max_age: timedelta, *, now_s: float) -> None:
 
 
 def _held(place: Path) -> bool:
-    """Whether a process has it open, this one or another; damaged is not held."""
+    """Whether this or another process has the table open; a damaged one counts as not open."""
     try:
         rocksdict.Rdict(str(place), rocksdict.Options(raw_mode=True)).close()
     except Exception as error:  # noqa: BLE001 - rocksdict has no exceptions of its own

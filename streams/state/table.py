@@ -1,25 +1,25 @@
-"""State of the partitions this worker owns: written through to a changelog, rebuilt from it.
+"""State of the partitions of this worker: written through to a changelog, and rebuilt from it.
 
-An entity (a session) is a few parts of bytes. A write goes to the changelog first, all changes of a fold in one
-record batch, and into the table once acknowledged: a crash leaves all of it or nothing, and the table never holds
-what a crash would lose. Tables live in memory or, for state larger than that, in RocksDB (`state.store`).
+An entity (a session) consists of a few parts of bytes. A write goes to the changelog first, all changes of a fold in
+one record batch, and into the table once acknowledged: after a crash all of it exists or nothing, and the table never
+has data that a crash would lose. Tables are in memory or, for larger state, in RocksDB (`state.store`).
 
-Brings tables up to the end of their changelog: in batches, with progress, and never silently for ever.
+Recovery reads the changelog to its end, in batches, with progress and a time limit.
 
-A table that stands goes on from its `applied` (why that is right: `streams.state.changelog`), unless it may not be
-of this changelog or may have missed deletions: then it is dropped and read anew.
+An existing table continues from its `applied` (see `streams.state.changelog`), unless it may be of another changelog or
+may have missed deletions: then it is dropped and read again.
 
-| what is found | what it means |
+| finding | meaning |
 |---|---|
-| `applied` outside the changelog | the topic was made anew, or records were deleted |
-| another record at the table's tail | the same, and it has grown since |
-| not current for `state.max_age` | deletions may be gone: a broker keeps tombstones for `delete.retention.ms` |
-| current in the future, by as much | a clock jumped: how old it is cannot be told |
-| not current since a key was erased | it may hold what that key opened |
+| `applied` is outside the changelog | the topic was recreated, or records were deleted |
+| another record at the table's tail | the same, and the topic has grown since |
+| not current for `state.max_age` | deletions may be missing: a broker keeps tombstones for `delete.retention.ms` |
+| current in the future, by as much | a clock jumped: its age is unknown |
+| not current since a key was erased | it may have data of that key |
 
-The end is reached by position, not by the last record: what stands there may be a transaction marker or have been
-removed by compaction. While nothing comes, the end is asked for again: a topic that was made anew meanwhile is read
-from its start; anything else fails after `kafka.recovery_silence` with a message.
+The end is reached by position, not by the last record, which may be a transaction marker or removed by compaction.
+While no record arrives, the end is requested again: a recreated topic is read from its start; any other case fails with
+a message after `kafka.recovery_silence`.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ _POLL_MS = 1_000
 
 
 class Outdated(Exception):  # noqa: N818 - it says what is so
-    """Tables of these partitions are not of this changelog: drop them and begin again. Never leaves this package."""
+    """Tables of these partitions are of another changelog: drop and reread them. Internal to this package."""
 
     def __init__(self, numbers: Sequence[int], reason: str) -> None:
         super().__init__(reason)
@@ -62,7 +62,7 @@ class Outdated(Exception):  # noqa: N818 - it says what is so
 
 
 class RecoveryProgress:
-    """How far a recovery is, for the log, metrics and readiness."""
+    """Progress of a recovery, for the log, metrics and readiness."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -70,12 +70,12 @@ class RecoveryProgress:
         self.total = self.done = self.records = 0
 
     def begin(self, total: int) -> None:
-        """Note how many changelog positions lie ahead."""
+        """Set the number of changelog positions to read."""
         self.total, self.done = total, 0
         metrics.gauge("recovery_remaining_records").set(total)
 
     def note(self, records: int, remaining: int) -> None:
-        """Note records applied and positions left; tells the log at most every `PROGRESS_EVERY_S`."""
+        """Record applied records and remaining positions; writes to the log at most every `PROGRESS_EVERY_S`."""
         self.records += records
         self.done = self.total - remaining
         metrics.counter("recovery_records_total").inc(records)
@@ -94,12 +94,12 @@ class RecoveryProgress:
 
     @property
     def seconds(self) -> float:
-        """Since the recovery began."""
+        """Seconds since the recovery began."""
         return monotonic() - self._began_s
 
     @property
     def per_cent(self) -> int:
-        """Of the positions; 100 where there are none."""
+        """Per cent of positions read; 100 without any."""
         return 100 * self.done // self.total if self.total else 100
 
     def __str__(self) -> str:
@@ -118,11 +118,11 @@ class Recovery:
         self.progress = RecoveryProgress(topic)
 
     async def run(self, tables: Mapping[int, PartitionTable]) -> dict[int, set[bytes]]:
-        """Apply what the changelog holds beyond the tables; gives keys whose last record is stale, by partition.
+        """Apply the changelog beyond the tables; returns the keys whose last record is stale, by partition.
 
         Raises:
-            Outdated: Tables are not of this changelog.
-            RecoveryFailed: Nothing comes, or a record is none of ours.
+            Outdated: Tables are of another changelog.
+            RecoveryFailed: No record arrives, or a record is foreign.
             StoreUnavailable: Kafka does not answer.
         """
         places = {number: TopicPartition(self._topic, number) for number in tables}
@@ -212,8 +212,8 @@ class Recovery:
         if silent_s > limit_s:
             left = ", ".join(f"{tp.partition} ({count:,} records left)" for tp, count in remaining.items())
             raise RecoveryFailed(
-                f"changelog {self._topic} gave nothing for {limit_s:g} s, partitions {left}: check the brokers and the "
-                "topic with `turntide doctor` and `turntide topics check`, then start the worker again"
+                f"changelog {self._topic} returned nothing for {limit_s:g} s, partitions {left}: check the brokers and "
+                "the topic with `turntide doctor` and `turntide topics check`, then restart the worker"
             )
 
 
@@ -225,7 +225,7 @@ async def _remaining(client: AIOKafkaConsumer, ends: Mapping[TopicPartition, int
 def _beyond_tail(
     progress: TableProgress, tp: TopicPartition, records: Sequence[ConsumerRecord]
 ) -> Sequence[ConsumerRecord]:
-    """The records that the table does not have; its own last one is read again only to be compared."""
+    """Records beyond the table; its own last one is read only for comparison."""
     if not progress.tail or records[0].offset >= progress.applied:
         return records
     if tail_of(records[0].offset, records[0]) != progress.tail:
@@ -238,7 +238,7 @@ def _now_ms() -> int:
 
 
 class StateTable:
-    """Parts of all entities on this worker's partitions; without a producer it only reads, into memory."""
+    """Parts of all entities on this worker's partitions; without a producer read-only, in memory."""
 
     def __init__(self, settings: Settings, topic: str, producer: Producer | None) -> None:
         self._settings = settings
@@ -254,12 +254,12 @@ class StateTable:
         return self._partitions[number]
 
     def owned(self) -> list[Mapping[str, Parts]]:
-        """Entities of each partition that is here."""
+        """Entities of each owned partition."""
         return [table.entities for table in self._partitions.values()]
 
     @property
     def recovering(self) -> str | None:
-        """How far a running recovery is, in a sentence; None while there is none."""
+        """Progress of a running recovery in a sentence; None without one."""
         return None if self._recovering is None else str(self._recovering)
 
     def keep_only(self, numbers: Iterable[int]) -> None:
@@ -269,7 +269,7 @@ class StateTable:
             metrics.forget_partition(number)
 
     def close(self) -> None:
-        """Release all of them."""
+        """Release all partitions."""
         self.keep_only(())
 
     async def write(self, number: int, offset: int, changes: Changes, *, erased: bool = False) -> int:
@@ -289,8 +289,8 @@ class StateTable:
         first = await self._producer.write_whole(self._topic, number, records)
         if first != table.progress.applied:
             raise Fenced(
-                f"changelog {self._topic}[{number}] holds records of another worker at {table.progress.applied}: "
-                "this worker was replaced; it stops and recovers when it is started again"
+                f"changelog {self._topic}[{number}] has records of another worker at {table.progress.applied}: "
+                "this worker was replaced; it stops, and recovers when restarted"
             )
         applied = first + len(records)
         tail = tail_of(applied - 1, records[-1])
@@ -300,11 +300,11 @@ class StateTable:
         return sum([record.size_bytes for record in records])
 
     async def recover(self, numbers: Iterable[int]) -> None:
-        """Make these partitions current, from where they stand if that can be trusted, else anew; release others.
+        """Make these partitions current, from existing tables if they are valid, else from the start; release others.
 
         Raises:
-            RecoveryFailed: The changelog yields nothing for too long, or holds what is none of ours.
-            DeliveryFailed: What a stale write has overruled could not be written again.
+            RecoveryFailed: The changelog yields no record for too long, or has foreign records.
+            DeliveryFailed: Values overwritten by a stale write could not be written again.
             StoreUnavailable: Kafka does not answer.
         """
         wanted = sorted(set(numbers))
@@ -340,7 +340,7 @@ class StateTable:
             log.info("state_erased", topic=self._topic, partition=number, seconds=round(monotonic() - began_s, 3))
 
     async def _drop_outdated(self) -> None:
-        """Of partitions that other workers have by now: what is erased there must not stay here."""
+        """Drop tables of partitions that other workers own now: data erased there must not stay here."""
         if self._settings.state.store == "rocksdb" and self._producer is not None:
             from streams.state.rocksdb import drop_outdated  # noqa: PLC0415 - extra `rocksdb`
 
@@ -348,7 +348,7 @@ class StateTable:
             await asyncio.to_thread(drop_outdated, parent, max_age, now_s=time.time())
 
     async def _pass(self, recovery: Recovery) -> bool:
-        """Read to the end once; whether it must be read again: tables were dropped, or the changelog was mended."""
+        """Read to the end once; returns whether another pass is needed: tables were dropped, or the log repaired."""
         try:
             overruled = await recovery.run(self._partitions)
         except Outdated as outdated:
@@ -361,7 +361,7 @@ class StateTable:
         return any(mended)
 
     async def _mend(self, number: int, keys: Iterable[bytes]) -> bool:
-        """Write again what a stale record overruled: compaction keeps a key's last record, whatever its offset."""
+        """Rewrite values that a stale record overwrote, since compaction keeps the last record of a key."""
         if self._producer is None:
             return False
         table = self._partitions[number]

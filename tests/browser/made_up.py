@@ -145,5 +145,5 @@ ROLES = [
     RoleRow(role="memory", state="ready", detail="ready", lag_records=12),
     RoleRow(role="index", state="not_ready", detail="recovering 3 of 4 partitions", lag_records=12_840),
     RoleRow(role="archive", state="away", detail="http://127.0.0.1:8703 does not answer (ConnectError)"),
-    RoleRow(role="judge", state="unknown", detail="not asked yet"),
+    RoleRow(role="judge", state="unknown", detail="not checked yet"),
 ]

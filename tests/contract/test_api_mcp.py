@@ -44,11 +44,11 @@ TOOLS = [
 ]
 READING = {*TOOLS[:5], "get_session_history", "get_session_summary", "get_session_app"}
 WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("list_facts", {"user_id": "u", "app_id": "b"}, "does not read the app"),
+    ("list_facts", {"user_id": "u", "app_id": "b"}, "not valid for the app"),
     ("list_facts", {}, "user_id"),
     ("get_context", {"user_id": "u", "query": ""}, "query"),
     ("search_memory", {"user_id": "u", "query": "x", "top_k": 0}, "top_k"),
-    ("search_memory", {"user_id": "u", "query": "x", "private text": 1}, "it knows query, user_id, app_id, top_k"),
+    ("search_memory", {"user_id": "u", "query": "x", "private text": 1}, "fields are query, user_id, app_id, top_k"),
     ("drop_everything", {}, "no such tool"),
 ]
 """Tools, arguments that they refuse, and a part of what is said."""

@@ -105,6 +105,6 @@ def test_spark_reads_a_catalog_in_postgres_by_its_own_driver_and_no_unknown_one(
     assert "catalog.turntide.jdbc.user=…" in lines
     assert "sqlite" not in lines
     assert "s3cret" not in lines
-    with pytest.raises(ConfigurationError, match="Spark reads no catalog like mysql"):
+    with pytest.raises(ConfigurationError, match="Spark cannot read the catalog mysql"):
         lines_for("spark", mysql)
     assert f"uri=jdbc:sqlite:{archive.folder}" in lines_for("spark", archive.settings)

@@ -190,6 +190,6 @@ def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
         pass
     archive = Archive(tmp_path / "archive", uri=address)
 
-    with pytest.raises(StoreUnavailable, match=rf"{address} or its files .* do not serve"):
+    with pytest.raises(StoreUnavailable, match=rf"{address} or its files .* are unavailable"):
         archive.publish("turns")
     archive.writer.close()

@@ -242,16 +242,16 @@ def test_a_model_that_does_not_fit_says_what_to_do(tmp_path: Path) -> None:
         folder.mkdir()
 
     assert "model" in refused(tmp_path / "none.onnx")
-    assert "no such file. Name the classifier's tokenizer.json" in refused(good, tokenizer=tmp_path / "none.json")
-    assert "no tokenizer that can be read" in refused(good, tokenizer=damaged)
-    assert "is it damaged" in refused(damaged)
+    assert "no such file. Set it to the classifier's tokenizer.json" in refused(good, tokenizer=tmp_path / "none.json")
+    assert "not a readable tokenizer" in refused(good, tokenizer=damaged)
+    assert "it is damaged" in refused(damaged)
     assert "takes attention_mask, pixel_values" in refused(
         write_classifier(pictures, inputs=("pixel_values", "attention_mask"))
     )
     assert "row of classes" in refused(write_classifier(tokens, output="tokens"))
     assert "has 2: name one from 0 to 1" in refused(good, harmful="2")
     assert "has fine, harmful: name one" in refused(good, harmful="toxic")
-    assert "config.json: there is no such file" in refused(write_classifier(single), harmful="toxic")
+    assert "config.json: no such file" in refused(write_classifier(single), harmful="toxic")
     assert "softmax is always 1" in refused(write_classifier(single, classes=1), harmful="0")
 
 

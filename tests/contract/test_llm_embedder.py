@@ -102,7 +102,7 @@ def test_vectors_of_another_size_are_refused(server: StandIn) -> None:
     """Another model under the same name would spoil the collection."""
     client = client_of(server)
     server.mode = Mode.WRONG_DIM
-    with pytest.raises(ConfigurationError, match="128 dimensions, not of 256"):
+    with pytest.raises(ConfigurationError, match="128 dimensions, not 256"):
         client.embed(["hello"])
 
 

@@ -121,7 +121,7 @@ def test_a_second_reader_is_kept_with_its_scorer() -> None:
 
 def test_a_reader_belongs_to_one_model() -> None:
     """Changes to another file of e5 would be nonsense that nobody notices."""
-    with pytest.raises(ConfigurationError, match="belongs to another file of e5"):
+    with pytest.raises(ConfigurationError, match="trained on another file of e5"):
         changed(b"another", read_reader(SHIPPED_READER.read_bytes()))
 
 

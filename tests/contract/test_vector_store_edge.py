@@ -187,7 +187,7 @@ async def test_a_disk_that_is_almost_full_is_not_written_to(tmp_path: Path, monk
         store.delete("turns", where={"turn": 1}),
         store.forget("turns"),
     ):
-        with pytest.raises(StoreUnavailable, match=rf"{tmp_path}.*has 63 MiB left, writing needs 64"):
+        with pytest.raises(StoreUnavailable, match=rf"{tmp_path}.*has 63 MiB free, writing needs 64"):
             await write
     assert await store.count("turns") == 3
     monkeypatch.undo()
@@ -215,7 +215,7 @@ async def test_only_what_was_written_is_flushed(tmp_path: Path, monkeypatch: pyt
         flush(collection)
 
     monkeypatch.setattr(EdgeCollection, "flush", noted)
-    with pytest.raises(StoreUnavailable, match=r"no space\. Check space and rights"):
+    with pytest.raises(StoreUnavailable, match=r"no space\. Check disk space"):
         await store.upsert("turns", _points(range(1, 2)))
     await store.delete("facts", where={"session_id": "b"})
     turns, facts = store._open["turns"], store._open["facts"]

@@ -128,6 +128,6 @@ async def test_an_old_collection_says_what_to_do(old_store: VectorStore) -> None
 
     with pytest.raises(ConfigurationError, match=r"turntide ops reindex.*turntide ops reset index"):
         await found(old_store, "boat", user_id="u")
-    with pytest.raises(ConfigurationError, match="before there was lexical search"):
+    with pytest.raises(ConfigurationError, match="older than lexical search"):
         await old_store.upsert(TURNS, [said("boat", 0)])
     assert await old_store.count(TURNS) == 1

@@ -136,7 +136,7 @@ async def test_a_collection_of_somebody_else_is_not_touched(memory_client: Async
     params = models.VectorParams(size=4, distance=models.Distance.COSINE)
     await memory_client.create_collection("turns", vectors_config=params)
 
-    with pytest.raises(ConfigurationError, match="was not made by Turntide"):
+    with pytest.raises(ConfigurationError, match="was not created by Turntide"):
         await ServerStore(memory_client, embedder="test").upsert("turns", [POINT])
 
 

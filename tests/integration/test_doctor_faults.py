@@ -211,7 +211,7 @@ FAULTS = {
             "TURNTIDE_KAFKA__BOOTSTRAP",
         ),
         "embedder's package missing": Fault("embedder", _just(_package_missing), "not installed", "install `turntide`"),
-        "wrong key": Fault("vectors", _qdrant_refuses, "refuses the API key", "TURNTIDE_VECTORS__API_KEY"),
+        "wrong key": Fault("vectors", _qdrant_refuses, "rejects the API key", "TURNTIDE_VECTORS__API_KEY"),
         "sink away": Fault(
             "sinks", _nowhere("TURNTIDE_NOTIFY__ALERTMANAGER_URL"), "does not answer", "start the receiver"
         ),
@@ -223,9 +223,7 @@ FAULTS = {
         ),
         "wrong token": Fault("tokens", _wrong_token, "index at http", "TURNTIDE_HTTP__TOKENS"),
         "clock of a role": Fault("clock", _clock_of_a_role, "role sessions is ", "NTP"),
-        "unwritable lake": Fault(
-            "lake", _just(_unwritable_lake), "cannot be written to", "TURNTIDE_ARCHIVE__DATA_PATH"
-        ),
+        "unwritable lake": Fault("lake", _just(_unwritable_lake), "is not writable", "TURNTIDE_ARCHIVE__DATA_PATH"),
         "stale lock": Fault("locks", _stale_lock, "which is stopped", "kill -CONT"),
         "embedder's weights missing": Fault("embedder", _just(_weights_missing), "weights", "install `turntide`"),
         "silent model": Fault(

@@ -75,7 +75,7 @@ async def test_a_copy_that_would_be_older_or_has_a_hole_is_not_finished(settings
     with pytest.raises(ConfigurationError, match="retention removed 2 records"):
         await reindexed(settings)
     store = EdgeStore(settings.data_dir / "vectors", embedder="wordllama")
-    with pytest.raises(ConfigurationError, match="not finished"):
+    with pytest.raises(ConfigurationError, match="is incomplete"):
         await require_finished(store, "second")
     await store.close()
 

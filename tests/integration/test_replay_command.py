@@ -64,7 +64,7 @@ async def test_digests_and_differences(settings: Settings) -> None:
     assert found["counts"]["state missing"] == found["checked"]["state"] > 3
     assert {"archive", "index", "users' state"} == found["not_checked"].keys()
     assert (3, 1) == (found["counts"]["commands.v1 missing"], found["counts"]["commands.v1 false"])
-    assert "--compare looks at everything" in refused("replay", "--compare", "--session", "s-1")
+    assert "--compare compares everything" in refused("replay", "--compare", "--session", "s-1")
 
 
 async def test_what_was_read_is_not_read_again(settings: Settings) -> None:

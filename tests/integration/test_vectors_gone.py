@@ -41,7 +41,7 @@ async def test_a_store_that_is_gone_ends_the_role_and_is_made_anew(settings: Set
         await until(partial(indexed, store, TURNS), "the turns")
         await until(lambda: role.ready()[0], "readiness")
         shutil.rmtree(settings.data_dir / lost)
-        assert role.ready() == (False, "the local vector store is gone")
+        assert role.ready() == (False, "the local vector store was removed")
         await until(role._failure.done, "the end of the role")
 
     async def look(role: IndexRole, store: EdgeStore) -> None:
@@ -54,7 +54,7 @@ async def test_a_store_that_is_gone_ends_the_role_and_is_made_anew(settings: Set
         await send(settings, [recorded(said(TURNS))])
         await until(partial(indexed, store, TURNS + 1), "the next turn")
 
-    with pytest.raises(StoreUnavailable, match="is gone"):
+    with pytest.raises(StoreUnavailable, match="was removed"):
         await run_index(settings, take_away)
     await run_index(settings, look)
     await run_index(settings, go_on)

@@ -187,7 +187,7 @@ def test_a_session_that_raised_no_alert_is_labelled_where_it_stands(
     assert (0, [3]) == (labelled.exit_code, [record.partition for record in sent])
     assert ("support", "s-1", "", True) == (made.app_id, made.session_id, made.alert_id, made.escalating)
     assert "no session s-9 of app default" in str(unknown.exception)
-    assert "one session by --session" in str(both.exception)
+    assert "a session with --session" in str(both.exception)
     assert [(True, ())] == [(each.escalating, each.alerts) for each in judging.judged()]
 
 

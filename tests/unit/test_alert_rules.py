@@ -70,7 +70,7 @@ def test_a_scorer_that_nothing_names_is_not_guessed(
     digest = versions.keep(settings, policy, None, "rules")
     alerts = alerts_of(LOG, (0, policy))
 
-    with pytest.raises(ConfigurationError, match="name it with --scorer rules or --scorer FILE"):
+    with pytest.raises(ConfigurationError, match="choose it with --scorer rules or --scorer FILE"):
         again(monkeypatch, settings, alerts, scorer=None)
     assert again(monkeypatch, settings, alerts, scorer="rules").equal
     versions.note(settings, {0: 0}, Version(digest, "rules", "none"))
@@ -115,7 +115,7 @@ def test_a_kept_scorer_of_another_name_is_refused(settings: Settings) -> None:
     model = model_at(None)
     versions.keep(settings, POLICY, model.data, "0@abcdefabcdef")
 
-    with pytest.raises(ConfigurationError, match=f"other content under this name: the scorer {model.name}"):
+    with pytest.raises(ConfigurationError, match=f"other content than its name says: the scorer {model.name}"):
         scorer_named(settings, "0@abcdefabcdef", NoEmbedder())
 
 
@@ -133,5 +133,5 @@ def test_an_unknown_version_says_which_file_is_wanted(settings: Settings, monkey
         again(monkeypatch, settings, [replace(alert, policy_digest="") for alert in alerts])
     # Its vectors would give another alert, and nobody would know why.
     versions.note(settings, {0: 0}, Version(policy_digest(POLICY), "rules", "elsewhere"))
-    with pytest.raises(ConfigurationError, match="embedder elsewhere, configured is none"):
+    with pytest.raises(ConfigurationError, match="elsewhere, but none is the configured one"):
         again(monkeypatch, settings, alerts_of(LOG, (0, POLICY)))

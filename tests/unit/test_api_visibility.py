@@ -96,7 +96,7 @@ async def test_an_empty_answer_says_why(
     objects += [msgspec.to_builtins(each.structured) for each in called]
     told += [tuple(None if each[name] is None else str(each[name]).lower() for name in FIELDS) for each in objects]
     assert told == [expected] * 10
-    assert ("nobody of that name" in called[0].text) is (expected == ("false", "true"))
+    assert ("is unknown" in called[0].text) is (expected == ("false", "true"))
     assert ("yet" in called[0].text) is (expected[1] == "false")
 
 

@@ -78,7 +78,7 @@ def _run(*arguments: str) -> str:
 
 def test_some_tables_alone(settings: Settings) -> None:
     """As a table for people; the others are not made, and one that there is not is told."""
-    assert "no table nonsense: there are turns" in refused("archive", "publish", "nonsense")
+    assert "no table nonsense: the tables are turns" in refused("archive", "publish", "nonsense")
     shown = _run("archive", "publish", "turns", "--dry-run")
     _told("turns", "risk_points")
 

@@ -116,7 +116,7 @@ def test_dialogues_of_a_file_are_judged_by_their_sources(folder: Path) -> None:
 @pytest.mark.usefixtures("writer")
 def test_an_empty_archive_is_said() -> None:
     """With what to do."""
-    assert "holds no turn yet" in refused("backtest")
+    assert "has no turns yet" in refused("backtest")
 
 
 @pytest.mark.parametrize(("options", "said"), data_file("backtest_command")["refused"])

@@ -155,7 +155,7 @@ def test_sessions_labelled_escalating_are_not_learnt_from_unless_there_are_no_ot
 
     alone = basis_of("", [escalating], target, None)
 
-    for sessions, said in (([], "no session"), ([benign], "needs traffic with times")):
+    for sessions, said in (([], "no session"), ([benign], "needs times")):
         with pytest.raises(ConfigurationError, match=said):
             basis_of("", sessions, Target(alerts_per_day=1), None)
     assert (len(without.highest), without.allowed) == (30, 3)

@@ -67,4 +67,4 @@ def test_what_demos_left_is_removed_and_nothing_else(tmp_path: Path, monkeypatch
     assert rows == {str(left): True, str(runs): False}
     assert all(row["bytes"] >= 10_000 for row in told)
     assert (left.exists(), runs.exists(), (other / "mine").exists()) == (False, True, True)
-    assert "is no folder of a demo" in refused("demo", "--clean", "--data-dir", str(other))
+    assert "is not a folder of a demo" in refused("demo", "--clean", "--data-dir", str(other))

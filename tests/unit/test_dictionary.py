@@ -80,7 +80,7 @@ def test_first_query_and_polars_example_run_and_agree(lake: duckdb.DuckDBPyConne
 def test_unknown_view_names_the_known_ones() -> None:
     """A typing error is answered with the list, which has every view."""
     assert set(VIEW_NAMES) == set(VIEW_MEANINGS)
-    with pytest.raises(ConfigurationError, match="no view 'turn': there are turns, sessions"):
+    with pytest.raises(ConfigurationError, match="no view 'turn': the views are turns, sessions"):
         entries("turn")
 
 

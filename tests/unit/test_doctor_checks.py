@@ -38,8 +38,8 @@ def test_a_closed_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         lambda settings: Verdict(Status.OK, str(settings.data_dir.exists())), load_settings(data_dir="data")
     )
 
-    assert (disk.status, f"{tmp_path} cannot be written to" in disk.detail) == (Status.FAIL, True)
-    assert (other.status, other.detail) == (Status.FAIL, "data is closed to this user")
+    assert (disk.status, f"{tmp_path} is not writable" in disk.detail) == (Status.FAIL, True)
+    assert (other.status, other.detail) == (Status.FAIL, "data is not accessible to this user")
 
 
 def test_what_is_missing_before_the_first_worker_is_fine(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_a_pending_erasure_says_what_it_waits_for() -> None:
 @pytest.mark.parametrize(
     ("arguments", "trouble"),
     [
-        ((), "name what to erase"),
+        ((), "nothing is selected"),
         (("--user", "a", "--session", "s"), "leave out user"),
         (("--status", "r"), "no erasure has"),
         (("--session", "s-2"), "apps bank, shop each have a session s-2: .*--app"),

@@ -170,9 +170,9 @@ HERE, AWAY, NEVER = RoleGroup("Stable", 1), RoleGroup("Empty", 0), RoleGroup("De
 @pytest.mark.parametrize(
     ("groups", "said"),
     [
-        ({"archive": NEVER}, "no archive worker runs"),
-        ({"memory": AWAY}, "role memory has something to erase"),
-        ({"judge": AWAY}, "role judge has something to erase"),
+        ({"archive": NEVER}, "no archive worker is running"),
+        ({"memory": AWAY}, "role memory holds data to erase"),
+        ({"judge": AWAY}, "role judge holds data to erase"),
         ({"judge": NEVER}, "sessions, users and topics"),
         ({"enrich": NEVER}, "sessions, users and topics"),
     ],

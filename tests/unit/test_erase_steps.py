@@ -177,7 +177,7 @@ async def test_everybody_has_forgotten_before_the_archive_does(monkeypatch: pyte
 
 async def test_an_answer_to_an_earlier_try_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was said since is in the index too: the erasure stays pending, and asks again."""
-    with pytest.raises(ReadersBehind, match="asks again"):
+    with pytest.raises(ReadersBehind, match="repeats the request"):
         await proved(monkeypatch, World(has_index=True), answered_at=-1)
 
 

@@ -160,7 +160,7 @@ def test_documents_of_lines_and_of_an_array() -> None:
 
 def test_broken_array() -> None:
     """A cut-off array is an error of the whole input: none of its elements can be trusted to be whole."""
-    with pytest.raises(ConfigurationError, match="no JSON array"):
+    with pytest.raises(ConfigurationError, match="not a JSON array"):
         list(Documents(io.BytesIO(b'[{"a": 1}, {"b"')))
 
 

@@ -117,14 +117,17 @@ def test_always_overtaken_it_gives_up_and_says_so(archive: Archive) -> None:
 
     with (
         patch.object(SqlCatalog, "commit_table", side_effect=CommitStateUnknownException),
-        pytest.raises(StoreUnavailable, match=r"turntide\.turns: others committed"),
+        pytest.raises(StoreUnavailable, match=r"turntide\.turns: other writers committed"),
     ):
         archive.publish("turns")
 
 
 @pytest.mark.parametrize(
     ("failing", "told_as", "says"),
-    [(OSError, StoreUnavailable, "do not serve"), (UnauthorizedError, ConfigurationError, "TURNTIDE_ICEBERG__TOKEN")],
+    [
+        (OSError, StoreUnavailable, "are unavailable"),
+        (UnauthorizedError, ConfigurationError, "TURNTIDE_ICEBERG__TOKEN"),
+    ],
 )
 def test_a_catalog_that_fails_is_told_without_its_secrets(
     tmp_path: Path, failing: type[Exception], told_as: type[TurntideError], says: str

@@ -71,7 +71,7 @@ def test_an_extension_of_another_version_is_told(wheel: Path) -> None:
     """Before DuckDB is asked."""
     wheel.unlink()
 
-    with pytest.raises(ConfigurationError, match="do not fit together"):
+    with pytest.raises(ConfigurationError, match="are incompatible"):
         connected([NAME], {})
 
 

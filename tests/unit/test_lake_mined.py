@@ -137,7 +137,7 @@ def test_a_run_that_does_not_end_is_named(folder: Path, monkeypatch: pytest.Monk
 
     with (
         FileLock(folder / "topics" / LOCK),
-        pytest.raises(StoreUnavailable, match="`turntide analyse mine topics` is at work"),
+        pytest.raises(StoreUnavailable, match="`turntide analyse mine topics` is working"),
     ):
         forget_mined(folder)
 
@@ -199,7 +199,7 @@ def test_rows_are_not_spilt_for_others_to_read(tmp_path: Path, theirs: str) -> N
         root.mkdir()
         root.chmod(0o755)
 
-    with pytest.raises(ConfigurationError, match="not a folder of this user alone"):
+    with pytest.raises(ConfigurationError, match="not private to this user"):
         spill_folder(root)
 
 

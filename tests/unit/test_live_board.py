@@ -166,7 +166,7 @@ def test_which_session_is_meant_where_no_app_is_named() -> None:
     assert board.named("2", everything) == SessionName("b", "2")
     assert board.named("3", everything) == SessionName("default", "3")
     assert board.named("4", lambda app: app == "a") is None
-    with pytest.raises(AmbiguousApp, match="name the app_id"):
+    with pytest.raises(AmbiguousApp, match="give app_id"):
         board.named("1", everything)
 
 

@@ -112,11 +112,11 @@ def test_refusals_say_what_to_do(token: str | None, said: str, monkeypatch: pyte
     ("arguments", "said"),
     [
         (("memories", "show", ODD, "9"), "GET /apps/{app_id}/memories"),
-        (("memories", "edit", ODD, "1"), "nothing is to change"),
+        (("memories", "edit", ODD, "1"), "has no change"),
         (("memories", "edit", ODD, "1", "--content", "x" * 401), "400 characters"),
-        (("export",), "use --all"),
-        (("export", ODD, "--all"), "use --all"),
-        (("export", ODD, "-o", "/no/such/folder/x.json"), "Name another file"),
+        (("export",), "or --all"),
+        (("export", ODD, "--all"), "or --all"),
+        (("export", ODD, "-o", "/no/such/folder/x.json"), "Give another file"),
     ],
 )
 def test_errors_say_what_to_do(arguments: tuple[str, ...], said: str) -> None:

@@ -60,7 +60,7 @@ def test_topics_say_what_became_of_them() -> None:
     result = turntide("memory", "topics", "s-1")
     assert "the refund" in result.stdout
     assert "half_life" not in result.stdout
-    assert "1 kept, 2 gone" in result.stderr
+    assert "1 kept, 2 evicted" in result.stderr
 
 
 def test_another_app_s_session_of_the_same_id_is_another_one(archive: LakeWriter) -> None:
@@ -96,7 +96,7 @@ def test_history_of_the_active_topic_has_what_no_event_named_and_the_exact_text(
         (("topics", "nobody"), "turntide query"),
         (("history", "s-1", "--topic", "nothing"), "turntide memory topics s-1"),
         (("restore", "s-1", "--topic", "nothing"), "turntide memory topics s-1"),
-        (("restore", "s-1", "--topic", "here"), "still kept"),
+        (("restore", "s-1", "--topic", "here"), "still in session"),
         (("restore", "s-1", "--topic", "other"), "merged into gone"),
     ],
 )

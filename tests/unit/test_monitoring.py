@@ -39,12 +39,12 @@ def test_everything_is_in_step() -> None:
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"expression": "turntide_gone_total > 0"}, "there is no series 'turntide_gone_total'"),
-        ({"expression": "turntide_stage_seconds > 1"}, "there is no series 'turntide_stage_seconds'"),
+        ({"expression": "turntide_gone_total > 0"}, "no series 'turntide_gone_total'"),
+        ({"expression": "turntide_stage_seconds > 1"}, "no series 'turntide_stage_seconds'"),
         ({"expression": 'turntide_ready{session="s"} == 0'}, "turntide_ready has no label session"),
         ({"expression": "sum by (topic) (turntide_ready) == 0"}, "has no label topic"),
         ({"expression": "sum by (job) (turntide_ready) > turntide_ready"}, "its sides never match"),
-        ({"expression": "sum by (job"}, "is no PromQL"),
+        ({"expression": "sum by (job"}, "is not PromQL"),
         ({"expression": 'turntide_audit_records_total{result="failed"} > 0'}, 'has no result="failed"'),
         ({"expression": "sum(up) == 0"}, "its annotations name labels that it has not: job"),
         ({"labels": {"severity": "urgent"}}, "severity must be one of page, ticket"),
@@ -68,7 +68,7 @@ def test_a_rule_out_of_step_is_found(changes: dict[str, Any], what: str) -> None
 @pytest.mark.parametrize(
     ("panel", "what"),
     [
-        (Panel(title="p", queries=(Query("turntide_gone"),)), "there is no series 'turntide_gone'"),
+        (Panel(title="p", queries=(Query("turntide_gone"),)), "no series 'turntide_gone'"),
         (Panel(title="p", queries=(Query("sum by (sink) (rate(turntide_ready[5m]))"),)), "has no label sink"),
         (
             Panel(title="p", queries=(Query("sum by (job) (turntide_ready)", "{{topic}}"),)),
@@ -208,10 +208,10 @@ def test_write_and_check(tmp_path: Path) -> None:
 def test_no_rules_is_said(tmp_path: Path) -> None:
     """Outside of the repository the command says what it needs; a broken file is named."""
     result = CliRunner().invoke(monitoring, ["check", "--directory", str(tmp_path)])
-    assert "say --directory" in str(result.exception)
+    assert "set --directory" in str(result.exception)
     (tmp_path / "prometheus" / "rules").mkdir(parents=True)
     misspelt = "groups:\n- name: x\n  rules:\n  - {alert: TurntideX, expr: up, fro: 5m}\n"  # it would fire at once
-    for text, told in (("groups: 3", "x.yml is no file of rules"), (misspelt, "fro")):
+    for text, told in (("groups: 3", "x.yml is not a file of rules"), (misspelt, "fro")):
         (tmp_path / "prometheus" / "rules" / "x.yml").write_text(text)
         result = CliRunner().invoke(monitoring, ["check", "--directory", str(tmp_path)])
         assert told in str(result.exception)

@@ -160,10 +160,10 @@ def test_consolidate_says_what_it_saved(served: Served, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("memory", *WEB, "m-1"), "memories lists them"),
-        (("edit", *WEB, "m-1"), "nothing is to change"),
+        (("edit", *WEB, "m-1"), "has no change"),
         (("at", *WEB, "yesterday"), "at: "),
         (("add", "a", "x", "y", "--valid-until", "2020-01-01"), "valid_until"),
-        (("restore", "a", "unknown", "m-1"), "nothing is known of this project"),
+        (("restore", "a", "unknown", "m-1"), "the project is unknown"),
     ],
 )
 def test_errors_say_what_to_do(arguments: tuple[str, ...], said: str) -> None:

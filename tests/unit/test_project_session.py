@@ -189,7 +189,7 @@ def test_nothing_that_was_not_taken_in_is_written_over(tmp_path: Path, policy: P
     before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
     second = MemorySystem(tmp_path, policy=policy, now=Clock())
     for _ in range(2):
-        with pytest.raises(ConfigurationError, match=f"{lost}.* would be lost or cut"):
+        with pytest.raises(ConfigurationError, match=f"{lost}.* would be lost or truncated"):
             second.search("x")
     second.flush()
 

@@ -190,7 +190,7 @@ def test_first_failure_ends_a_script(typed: Typed) -> None:
     shown = typed.run("SELECT 1 AS a; SELECT nothing; SELECT 2 AS b;\n")
 
     assert (["a", "1"], True) == (shown[4:], typed.session.failed)
-    assert "the archive's engine says" in typed.beside.getvalue()
+    assert "the archive's engine reports" in typed.beside.getvalue()
 
 
 def test_views_and_columns_are_shown(typed: Typed) -> None:

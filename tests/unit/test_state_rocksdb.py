@@ -75,7 +75,7 @@ def test_a_damaged_block_drops_the_cache_instead_of_hiding_what_follows(tmp_path
     largest.write_bytes(damaged)
     table = opened(tmp_path / "0")
 
-    with pytest.raises(RecoveryFailed, match="start the worker again"):
+    with pytest.raises(RecoveryFailed, match="restart the worker"):
         assert 5_000 == sum(1 for _ in table.entities)
     table = opened(tmp_path / "0")
     assert TableProgress() == table.progress

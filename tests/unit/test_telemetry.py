@@ -54,7 +54,7 @@ def test_unknown_names_kinds_and_labels_are_refused(fresh: Metrics) -> None:
     """A typing error is found by the first test that runs the line, not in a dashboard."""
     with pytest.raises(ConfigurationError, match="'turns_total' is not in the catalogue"):
         fresh.counter("turns_total")
-    with pytest.raises(ConfigurationError, match="ready is no counter"):
+    with pytest.raises(ConfigurationError, match="ready is not a counter"):
         fresh.counter("ready")
     with pytest.raises(ConfigurationError, match="turns_folded_total is no gauge"):
         fresh.gauge("turns_folded_total")

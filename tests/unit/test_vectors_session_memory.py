@@ -126,5 +126,5 @@ async def test_which_app_is_meant_where_none_is_named(memory: SessionVectorMemor
     assert await memory.app_of("none") is None
     assert await memory.app_of("one") == "a"
     assert await memory.app_of("three") == "default"
-    with pytest.raises(AmbiguousApp, match="name the app_id"):
+    with pytest.raises(AmbiguousApp, match="give app_id"):
         await memory.app_of("two")

@@ -50,12 +50,12 @@ def test_a_policy_comes_back_as_it_was(settings: Settings) -> None:
 def test_other_content_is_not_written_over_what_is_kept(settings: Settings) -> None:
     """A scorer that kept its name, and a policy's file that was damaged; of what is missing the file is named."""
     digest = versions.keep(settings, POLICY, b"one", "scorer")
-    with pytest.raises(ConfigurationError, match=r"scorer\.bin holds other content"):
+    with pytest.raises(ConfigurationError, match=r"scorer\.bin has other content"):
         versions.keep(settings, POLICY, b"two", "scorer")
     path = versions.policy_path(settings, digest)
     path.write_bytes(b"{}")
 
-    with pytest.raises(ConfigurationError, match="holds other content"):
+    with pytest.raises(ConfigurationError, match="has other content"):
         versions.keep(settings, POLICY, None, "scorer")
     with pytest.raises(ConfigurationError, match="damaged"):
         versions.kept_policy(settings, digest)

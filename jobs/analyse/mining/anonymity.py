@@ -146,7 +146,7 @@ def _shown_finding(finding: Finding, con: duckdb.DuckDBPyConnection, k: Anonymit
     """The finding with the counts of its evidence; None: it is about too few. Without sessions its users count."""
     columns = {str(row[0]) for row in con.execute(f"DESCRIBE {finding.evidence}").fetchall()}
     if "user_id" not in columns:
-        raise ConfigurationError(f"evidence of {finding.title!r} gives no user_id")
+        raise ConfigurationError(f"evidence of {finding.title!r} has no user_id")
     of_sessions = "count(DISTINCT session_id)" if "session_id" in columns else "NULL"
     counts = con.execute(
         f"SELECT count(*), {of_sessions}, count(DISTINCT user_id) FROM ({finding.evidence})"  # noqa: S608 - a job's own

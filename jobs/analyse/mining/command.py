@@ -29,11 +29,11 @@ _EXIT_INCOMPLETE = 1
 
 
 DaysOption = Annotated[
-    int | None, typer.Option(min=1, help=f"Length of the period in days; {_DEFAULT_DAYS} unless --since says.")
+    int | None, typer.Option(min=1, help=f"Length of the period in days. Default: from --since, else {_DEFAULT_DAYS}.")
 ]
 SinceOption = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="First day (UTC).")]
 UntilOption = Annotated[
-    datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Last day (UTC); default: the archive's latest.")
+    datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Last day (UTC). Default: the archive's latest.")
 ]
 
 
@@ -53,7 +53,7 @@ def mine(
     (five each). A job that fails prints a line, the other jobs continue, and the exit code is 1.
     """
     if job != "all" and job not in job_names():
-        raise ConfigurationError(f"no mining job {job!r}: there are {', '.join(job_names())}, and all")
+        raise ConfigurationError(f"no mining job {job!r}: the jobs are {', '.join(job_names())}, and all")
     from streams.wiring import policy_of
 
     printed, k = Printer(output), policy_of(load_settings()).archive.anonymity
@@ -106,9 +106,9 @@ def period_of(source: MiningSource, *, days: int | None, since: date | None, unt
 
     latest = until or source.latest_day()
     if latest is None and source.without:
-        raise ConfigurationError("no day is left: files of each are damaged, `turntide archive verify` names them")
+        raise ConfigurationError("all days have damaged files: `turntide archive verify` names them")
     if latest is None:
-        raise ConfigurationError("the archive holds no turn yet: `turntide demo` or `turntide produce` fill it")
+        raise ConfigurationError("the archive has no turns yet: `turntide demo` or `turntide produce` add some")
     first = since or Period.last(days or _DEFAULT_DAYS, latest).since
     if first > latest:
         raise ConfigurationError(f"the period begins on {first}, after its last day {latest}")

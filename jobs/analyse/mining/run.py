@@ -97,7 +97,7 @@ def run(
             return _run(job, source, period, folder=folder, policy=policy, progress=progress)
     except Timeout:
         raise StoreUnavailable(
-            f"another `turntide analyse mine {job.name}` holds {folder}: wait for it, or end it"
+            f"another `turntide analyse mine {job.name}` has locked {folder}: wait for it, or end it"
         ) from None
 
 

@@ -189,9 +189,9 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
             "transitions": rounded(transition_table(sessions, rules)),
         },
         notes=[
-            "Refusals are not archived by themselves: 'first probing' is the user's first rephrasing of what was said.",
-            "Tests take users as the unit.",
-            "Intervals of transitions take stays as independent; those of one session are not quite.",
+            "Refusals are not archived as such: 'first probing' is the user's first rephrasing of an earlier message.",
+            "The unit of the tests is the user.",
+            "Intervals of transitions treat stays as independent, which those of one session are only in part.",
         ],
     )
 

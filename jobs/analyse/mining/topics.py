@@ -82,13 +82,13 @@ def _lots(texts: pl.DataFrame, most: int) -> pl.DataFrame:
 def find(frames: Frames, asked: MiningInput) -> JobFindings:
     """Clusters of the period held against those of the earlier one, and cycling within the period."""
     if not frames["texts"].height:
-        return JobFindings(notes=["No session of the period has topics or segments: the layers may be off."])
+        return JobFindings(notes=["No session of the period has topics or segments: these layers may be switched off."])
     earlier = asked.parts(asked.period.earlier)
     lots = pl.concat([frames["lots"], earlier.get("lots", frames["lots"].clear())])
     both = (frames["texts"], earlier.get("texts", frames["texts"].clear()))
     here, before = (_at_one_rate(each, lots) for each in both)
     if not here.height:
-        return JobFindings(notes=["No session with topics or segments was drawn."])
+        return JobFindings(notes=["The sample has no session with topics or segments."])
     texts = clustered(here, before, asked.policy)
     sessions = frames["sessions"]
     words = _words(texts, asked)

@@ -30,12 +30,12 @@ def report(
     days: DaysOption = None,
     since: SinceOption = None,
     until: UntilOption = None,
-    to: Annotated[Path, typer.Option(help="The page: one HTML file that opens offline.")] = _FILE,
+    to: Annotated[Path, typer.Option(help="File of the page: one HTML file that opens offline.")] = _FILE,
     png: Annotated[
         Path | None,
-        typer.Option(help="Folder for pictures for chat: a card with the headline, each chart.", metavar="FOLDER"),
+        typer.Option(help="Folder for pictures: a card with the headline, and each chart.", metavar="FOLDER"),
     ] = None,
-    pdf: Annotated[Path | None, typer.Option(help="The headline, findings and charts as a PDF, too.")] = None,
+    pdf: Annotated[Path | None, typer.Option(help="Also write headline, findings and charts to this PDF.")] = None,
     job: Annotated[
         list[str] | None,
         typer.Option(help=f"Only this job ({', '.join(job_names())}). May be repeated.", show_default=False),
@@ -51,7 +51,7 @@ def report(
     """
     names = tuple(job or job_names())
     if unknown := set(names) - set(job_names()):
-        raise ConfigurationError(f"no mining job {', '.join(sorted(unknown))}: there are {', '.join(job_names())}")
+        raise ConfigurationError(f"no mining job {', '.join(sorted(unknown))}: the jobs are {', '.join(job_names())}")
     for file in (to, *([] if pdf is None else [pdf])):
         _require_folder(file)
     made = gathered(names, days=days, since=since, until=until, refresh=refresh)
@@ -109,7 +109,7 @@ def gathered(
 
 def _require_folder(file: Path) -> None:
     if not file.parent.is_dir():
-        raise ConfigurationError(f"there is no folder {file.parent} to write {file.name} into")
+        raise ConfigurationError(f"cannot write {file.name}: there is no folder {file.parent}")
 
 
 def _written(made: MiningReport, *, to: Path, png: Path | None, pdf: Path | None) -> dict[str, object]:
@@ -129,7 +129,7 @@ def _written(made: MiningReport, *, to: Path, png: Path | None, pdf: Path | None
             write_document(made, pdf)
             written["pdf"] = str(pdf)
     except OSError as error:
-        raise StoreUnavailable(f"the report cannot be written to {error.filename}: {error.strerror}") from None
+        raise StoreUnavailable(f"cannot write the report to {error.filename}: {error.strerror}") from None
     return written
 
 

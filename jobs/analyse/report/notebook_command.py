@@ -22,13 +22,13 @@ _FILE = Path("turntide-notebook.py")
 
 def notebook(
     *,
-    to: Annotated[Path, typer.Option(help="The notebook: a copy of ours, if there is none yet.")] = _FILE,
+    to: Annotated[Path, typer.Option(help="File of the notebook; created if it does not exist.")] = _FILE,
     check: Annotated[bool, typer.Option(help="Run every cell once without opening it; print the result.")] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Open a marimo notebook over the archive in the browser: headline, a query, polars, a picture, a mining result.
 
-    It is a plain Python file of yours: what you change stays. Only this machine reaches it.
+    The notebook is a Python file of your own: the command never overwrites it. It listens on this machine only.
     """
     _ours()
     if check:
@@ -58,7 +58,7 @@ def copied(place: Path) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        raise ConfigurationError(f"the notebook cannot be written to {place}: {error.strerror}") from None
+        raise ConfigurationError(f"cannot write the notebook to {place}: {error.strerror}") from None
 
 
 def _ours() -> App:

@@ -13,12 +13,12 @@ from models.errors import ConfigurationError
 _TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]
 
 DataOption = Annotated[
-    Path | None, typer.Option(help="Labelled dialogues, JSON Lines. None: the archive.", show_default=False)
+    Path | None, typer.Option(help="Labelled dialogues, JSON Lines. Default: the archive.", show_default=False)
 ]
-SinceOption = Annotated[datetime | None, typer.Option(formats=_TIMES, help="Sessions that began then or later, UTC.")]
-UntilOption = Annotated[datetime | None, typer.Option(formats=_TIMES, help="Sessions that began before, UTC.")]
+SinceOption = Annotated[datetime | None, typer.Option(formats=_TIMES, help="Earliest start of sessions, UTC.")]
+UntilOption = Annotated[datetime | None, typer.Option(formats=_TIMES, help="Latest start of sessions, UTC; excluded.")]
 AppOption = Annotated[
-    list[str] | None, typer.Option(help="Only this app; of a file, this source. May be repeated.", show_default=False)
+    list[str] | None, typer.Option(help="Filter by app; with a file, by source. May be repeated.", show_default=False)
 ]
 
 
@@ -26,23 +26,21 @@ def backtest(
     *,
     policy: Annotated[
         list[Path] | None,
-        typer.Option(help="Policy file; a second one is compared with it. None: the present one.", show_default=False),
+        typer.Option(help="Policy file; a second is compared with it. Default: the settings' one.", show_default=False),
     ] = None,
     scorer: Annotated[
         list[str] | None,
         typer.Option(
-            help="Judge by this scorer: `rules` (fixed formulas), `shipped`, or a file of `turntide lab train "
-            "scorer`; a second one is held against it. `left-out`, with --data: by scorers trained here without the "
-            "family of each dialogue. None: the present one.",
+            help="Scorer: `rules` (fixed formulas), `shipped`, or a file of `turntide lab train scorer`; a second is "
+            "compared with it. `left-out` (needs --data) trains scorers that each leave out the judged dialogue's "
+            "family. Default: that of the settings.",
             show_default=False,
         ),
     ] = None,
     data: DataOption = None,
     texts: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Pools of texts that `left-out` learns from besides, as `lab train scorer`.", show_default=False
-        ),
+        typer.Option(help="Further texts for `left-out`, in the format of `lab train scorer`.", show_default=False),
     ] = None,
     since: SinceOption = None,
     until: UntilOption = None,
@@ -70,9 +68,9 @@ def backtest(
     from streams.wiring import stream_embedder_of
 
     if data is not None and (since or until):
-        raise ConfigurationError("--since and --until are for the archive: dialogues of a file have no times")
+        raise ConfigurationError("--since and --until need the archive: dialogues of a file have no times")
     if data is None and LEFT_OUT in (scorer or ()):
-        raise ConfigurationError(f"--scorer {LEFT_OUT} trains on labelled dialogues: name them by --data")
+        raise ConfigurationError(f"--scorer {LEFT_OUT} trains on labelled dialogues: give them with --data")
     if page is not None:
         from jobs.escalation.backtest.page import render
 
@@ -93,7 +91,7 @@ def backtest(
     ]
     judged = [selected(each, apps=app or (), since=in_utc(since), until=in_utc(until)) for each in found]
     if not judged[0]:
-        raise ConfigurationError(f"no session of {traffic.name} is left: look at --app, --since and --until")
+        raise ConfigurationError(f"no session of {traffic.name} is selected: check --app, --since and --until")
     dead_letters = max((judging.dead_letters for judging in judgings), default=0)
     report = backtest_of(traffic.name, contenders, judged, timed=traffic.timed, dead_letters=dead_letters)
     if not sessions:

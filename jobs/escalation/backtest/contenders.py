@@ -73,7 +73,7 @@ def contenders_of(
         ConfigurationError: Too many, or not as many of one kind as of the other, or a file cannot be used.
     """
     if max(len(policies), len(scorers)) > MOST_CONTENDERS:
-        raise ConfigurationError("name one policy and one scorer, or two that are held against each other")
+        raise ConfigurationError("too many policies and scorers: give one pair, or two to compare")
     count = max(len(policies), len(scorers), 1)
     files, names = _for_each(policies, count), _for_each(scorers, count)
     return [_contender(settings, file, name, embedder) for file, name in zip(files, names, strict=True)]

@@ -121,7 +121,7 @@ def _archived(settings: Settings, topic: str) -> Iterator[LabelledTraffic]:
         count = archived_count(lake)
         if not count:
             raise ConfigurationError(
-                "the archive holds no turn yet: let the archive role run, or name a file by --data"
+                "the archive has no turns yet: let the archive role run, or give a file with --data"
             )
         yield LabelledTraffic("archive", archived_inputs(lake, topic), count, timed=True)
 
@@ -136,7 +136,7 @@ def watched(settings: Settings, seconds: float) -> Opening:
     with progress_bar("watching, seconds") as progress:
         records = asyncio.run(_read(settings, seconds, progress))
     if not records:
-        raise ConfigurationError(f"nothing came in {seconds:g} s: is anybody producing to {TURNS.name}?")
+        raise ConfigurationError(f"no record arrived within {seconds:g} s: does a producer send to {TURNS.name}?")
     records.sort(key=lambda record: (record.partition, record.offset))
     return lambda: nullcontext(LabelledTraffic(f"{seconds:g} s of live traffic", records, len(records), timed=True))
 

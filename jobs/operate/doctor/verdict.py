@@ -149,7 +149,7 @@ def _given_up(under_way: Mapping[str, _Watched], within_s: float) -> list[tuple[
     return [
         (name, fail(f"no answer within {within_s:g} s", _SILENT))
         if now_s - max(moved_s, each.begun_s) >= within_s
-        else (name, fail(f"still at work after {most_s:g} s", "give it longer: raise --within"))
+        else (name, fail(f"still running after {most_s:g} s", "raise --within"))
         for name, each in under_way.items()
         if now_s - max(moved_s, each.begun_s) >= within_s or now_s - each.begun_s >= most_s
     ]
@@ -159,7 +159,7 @@ _SILENT = "the service does not answer: check its address, the network and the f
 
 
 _CLOSED = (
-    "run this as the user that runs the workers; if you are, give it the folder (chown, chmod u+rwx), or set "
+    "run this as the user that runs the workers; if you do, give that user the folder (chown, chmod u+rwx), or set "
     "TURNTIDE_DATA_DIR to another place"
 )
 
@@ -171,9 +171,9 @@ def guarded(check: Callable[[Settings], Verdict], settings: Settings) -> Verdict
     except ModuleNotFoundError as error:
         return fail(f"package {error.name} is not installed", f"install {install_of(error.name)}")
     except TurntideError as error:
-        return fail(str(error), "see what it says, then run `turntide doctor` again")
+        return fail(str(error), "follow the message, then run `turntide doctor` again")
     except PermissionError as error:
-        return fail(f"{error.filename or 'a file'} is closed to this user", _CLOSED)
+        return fail(f"{error.filename or 'a file'} is not accessible to this user", _CLOSED)
     except (OSError, duckdb.Error, RuntimeError, ValueError) as error:
         # Its message may hold what must not be shown.
-        return fail(f"{type(error).__name__} while it looked", "run the role itself: its log says more")
+        return fail(f"{type(error).__name__} during the check", "run the role itself: its log has details")

@@ -23,8 +23,8 @@ _DIRECTORY = Path("deploy")
 _DASHBOARDS = Path("grafana") / "dashboards"
 
 app = group(
-    "Write or check what operators watch with: Grafana's dashboards and the index of the runbooks are made of "
-    "data; rules and runbooks are written by hand. All are checked against the metrics (`turntide ops metrics`)."
+    "Write or check the files for monitoring: Grafana's dashboards and the index of the runbooks are generated, rules "
+    "and runbooks are written by hand. All are checked against the metrics (`turntide ops metrics`)."
 )
 
 
@@ -38,10 +38,10 @@ def write(directory: DirectoryOption = _DIRECTORY, output: OutputOption = Output
 
 @app.command(epilog=examples("turntide ops monitoring check", "turntide ops monitoring check --output json | jq '.[]'"))
 def check(directory: DirectoryOption = _DIRECTORY, output: OutputOption = OutputFormat.TABLE) -> None:
-    """Exit with code 1 if something is out of step.
+    """Exit with code 1 if the files are inconsistent.
 
-    That is a metric or label that there is not, an alert without runbook or panel, a metric that no panel shows, or a
-    file that `write` would change.
+    Findings are an unknown metric or label, an alert without runbook or panel, a metric that no panel shows, and a file
+    that `write` would change.
     """
     found = [
         *findings(read(directory), BOARDS, directory),
@@ -54,7 +54,7 @@ def check(directory: DirectoryOption = _DIRECTORY, output: OutputOption = Output
     printed.rows("monitoring", [finding._asdict() for finding in found])
     if found:
         raise typer.Exit(_EXIT_FINDINGS)
-    printed.message("metrics, rules, dashboards and runbooks are in step")
+    printed.message("metrics, rules, dashboards and runbooks are consistent")
 
 
 def documents(directory: Path) -> dict[str, str]:

@@ -41,7 +41,7 @@ def parse(expression: str) -> Any:
     try:
         return promql.parse(expression)
     except ValueError as error:
-        raise WrongExpression(f"{expression!r} is no PromQL: {error}") from error
+        raise WrongExpression(f"{expression!r} is not PromQL: {error}") from error
 
 
 def asked(expression: str) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def _labels(node: Any, known: Mapping[str, Labels]) -> Labels | None:
 def _selected(node: promql.VectorSelector, known: Mapping[str, Labels]) -> Labels:
     name = node.name or ""
     if name not in known:
-        raise WrongExpression(f"there is no series {name or str(node)!r}")
+        raise WrongExpression(f"no series {name or str(node)!r}")
     _need(known[name], (matcher.name for matcher in node.matchers.matchers), name)
     return known[name]
 
@@ -148,7 +148,7 @@ def _joined(node: promql.BinaryExpr, known: Mapping[str, Labels]) -> Labels | No
     if matching is None:
         if left != right:
             raise WrongExpression(
-                f"its sides never match: {_list(left)} {operator} {_list(right)} in {str(node)!r}; say `on (…)`"
+                f"its sides never match: {_list(left)} {operator} {_list(right)} in {str(node)!r}; add `on (…)`"
             )
         return left
     assert modifier is not None  # noqa: S101 - it has the matching

@@ -91,7 +91,7 @@ def for_the_operator(directory: Path) -> str:
 def _files(directory: Path) -> list[Path]:
     files = sorted((directory / _RULES).glob("*.yml"))
     if not files:
-        raise ConfigurationError(f"no rules in {directory / _RULES}: run it in the repository, or say --directory")
+        raise ConfigurationError(f"no rules in {directory / _RULES}: run this in the repository, or set --directory")
     return files
 
 
@@ -99,7 +99,7 @@ def _rules(file: Path) -> list[AlertRule]:
     try:
         groups = msgspec.yaml.decode(file.read_bytes(), type=_RulesFile).groups
     except msgspec.DecodeError as error:
-        raise ConfigurationError(f"{file} is no file of rules: {error}; `promtool check rules` says more") from error
+        raise ConfigurationError(f"{file} is not a file of rules: {error}; see `promtool check rules`") from error
     return [rule for group in groups for rule in group.rules]
 
 

@@ -31,7 +31,7 @@ def turns_of(text: str) -> float:
     found = _NUMBER.fullmatch(text.strip())
     value = float(found[1]) * _SCALE[found[2]] if found else 0.0
     if not value:
-        raise ConfigurationError(f"{text!r} is no number of turns: write 1000000, 1M, 2.5k or 10G")
+        raise ConfigurationError(f"{text!r} is not a number of turns: write 1000000, 1M, 2.5k or 10G")
     return value
 
 
@@ -42,16 +42,16 @@ def turns_of(text: str) -> float:
 )
 def sizing(
     turns_per_day: Annotated[
-        list[str] | None, typer.Argument(help="Such as 250k, 1M or 10G; none: 1M 100M 10G.")
+        list[str] | None, typer.Argument(help="Turns a day, as 250k, 1M or 10G. Default: 1M 100M 10G.")
     ] = None,
     *,
-    peak: Annotated[float, typer.Option(min=1, help="The busiest hour to the mean.")] = 3.0,
-    turn_bytes: Annotated[float | None, typer.Option(min=50, help="Of a turn as JSON; none: as measured.")] = None,
-    turns_per_session: Annotated[float, typer.Option(min=1, help="Of a session.")] = 20.0,
-    open_minutes: Annotated[float, typer.Option(min=1, help="From its first turn to its end or time-out.")] = 45.0,
-    replication: Annotated[int, typer.Option(min=1, help="Copies of each partition.")] = 3,
-    archive_days: Annotated[float, typer.Option(min=1, help="How long the archive is kept.")] = 365.0,
-    index_days: Annotated[float, typer.Option(min=1, help="How many days of turns the index holds.")] = 30.0,
+    peak: Annotated[float, typer.Option(min=1, help="Ratio of the busiest hour to the mean.")] = 3.0,
+    turn_bytes: Annotated[float | None, typer.Option(min=50, help="Mean size as JSON. Default: as measured.")] = None,
+    turns_per_session: Annotated[float, typer.Option(min=1, help="Mean turns of a session.")] = 20.0,
+    open_minutes: Annotated[float, typer.Option(min=1, help="Mean time from first turn to end or time-out.")] = 45.0,
+    replication: Annotated[int, typer.Option(min=1, help="Replicas of each partition.")] = 3,
+    archive_days: Annotated[float, typer.Option(min=1, help="Days that the archive keeps.")] = 365.0,
+    index_days: Annotated[float, typer.Option(min=1, help="Days of turns that the index holds.")] = 30.0,
     core_hour: Annotated[float, typer.Option(min=0, help="Price of a core for an hour.")] = 0.04,
     memory_gb_month: Annotated[float, typer.Option(min=0, help="Price of a GB of memory for a month.")] = 3.0,
     disk_gb_month: Annotated[float, typer.Option(min=0, help="Price of a GB on disk for a month.")] = 0.10,
@@ -63,8 +63,8 @@ def sizing(
 ) -> None:
     """Plan partitions, workers, memory, disk and money for a number of turns a day.
 
-    From costs measured on one machine, at a load of 60 % of each core at the peak; no discount, no traffic between
-    zones, no staff. What it assumes and what breaks first is told in deploy/sizing.md.
+    The plan uses costs measured on one machine, and a load of 60 % of each core at the peak. It includes no discounts,
+    no traffic between zones and no staff. deploy/sizing.md lists its assumptions and what reaches its limit first.
     """
     given = locals()  # options have the names of the fields that they set
     load = msgspec.convert(given | {"turns_per_day": 1.0}, ExpectedLoad)
@@ -103,7 +103,7 @@ def measured_cost(file: Path | None) -> Cost:
         measured = msgspec.json.decode(file.read_bytes(), type=_Measured)
     except (OSError, msgspec.MsgspecError) as error:
         raise ConfigurationError(
-            f"{file} is no output of `turntide lab bench roles --output json`: {error}. Make it anew"
+            f"{file} is not an output of `turntide lab bench roles --output json`: {error}. Write it again"
         ) from error
     return msgspec.structs.replace(  # what a run does not measure (memory) stays as shipped
         shipped,

@@ -95,8 +95,8 @@ def detect(document: bytes) -> str:
         f"{name} {' or '.join('+'.join(marks) for marks in form.marks)}" for name, form in FORMATS.items()
     )
     raise ConfigurationError(
-        f"the first line shows none of the formats: it is {looks}. Each is told by fields of its own: {taken}. Name "
-        "one with --format, or see `turntide produce --help` for what each looks like"
+        f"the first line matches none of the formats: it is {looks}. Fields by which a format is recognised: {taken}. "
+        "Choose one with --format; `turntide produce --help` describes each"
     )
 
 

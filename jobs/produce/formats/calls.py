@@ -141,7 +141,7 @@ def _chained(whole: list[TracedSpan]) -> Iterator[TracedSpan]:
 
 def _call(session: Any, user: Any, asked: Any, answered: Any, times: tuple[Any, Any]) -> TracedSpan:
     if not session:
-        raise InvalidRecord("no_session", "it names neither a session nor a trace")
+        raise InvalidRecord("no_session", "it has neither a session nor a trace")
     began, ended = map(_time, times)
     said = {"gen_ai.input.messages": _messages(asked), "gen_ai.output.messages": _messages(answered)}
     named = {_SESSION: str(session), "user.id": user and str(user)}
@@ -204,5 +204,5 @@ def _time(told: Any) -> datetime | None:
             return datetime.fromtimestamp(told, UTC)
         time = datetime.fromisoformat(str(told).strip())
     except (ValueError, OverflowError, OSError) as error:
-        raise InvalidRecord("unreadable_time", "a time is not as in 2026-01-05T09:00:00Z") from error
+        raise InvalidRecord("unreadable_time", "a time is not in the form 2026-01-05T09:00:00Z") from error
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)

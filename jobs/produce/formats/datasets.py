@@ -112,5 +112,5 @@ def _date(parts: dict[str, Raw], name: str) -> datetime:
         return datetime.strptime(text, _DATE_FORMAT).replace(tzinfo=UTC)
     except (KeyError, ValueError) as error:
         raise InvalidRecord(
-            "unreadable_date", f"{name}_date_time is missing or not as in `1:56 pm on 8 May, 2023`"
+            "unreadable_date", f"{name}_date_time is missing or not in the form `1:56 pm on 8 May, 2023`"
         ) from error

@@ -95,7 +95,7 @@ class Documents:
         except UNDECODABLE as error:
             reason = "nested too deeply" if isinstance(error, RecursionError) else error
             raise ConfigurationError(
-                f"the input begins with `[` and is no JSON array ({reason}): correct it, or give one JSON object a line"
+                f"the input begins with `[` but is not a JSON array ({reason}): correct it, or use one object a line"
             ) from None
         return self._counted(enumerate(map(bytes, elements), start=1))
 
@@ -123,7 +123,7 @@ def _completed(document: bytes, stream: BinaryIO) -> bytes:
     if _is_object(document) or not document.endswith((b",", b"{", b"[", b":")):
         return document
     if not _is_object(document := document + b"\n" + stream.read()):
-        raise ConfigurationError("the input begins with `{` and is neither a JSON object nor one a line: correct it")
+        raise ConfigurationError("the input begins with `{` but is not a JSON object, nor one a line: correct it")
     return document
 
 
@@ -156,4 +156,4 @@ def _parquet(data: bytes) -> Iterator[dict[str, Any]]:
     try:
         return pl.read_parquet(io.BytesIO(data)).iter_rows(named=True)
     except pl.exceptions.PolarsError as error:
-        raise ConfigurationError(f"the input begins like Parquet and is none ({error}): correct it") from error
+        raise ConfigurationError(f"the input begins like Parquet but is damaged ({error}): correct it") from error

@@ -136,7 +136,7 @@ def _seconds(told: dict[str, Any]) -> datetime:
     try:
         return datetime.fromtimestamp(float(told["ts"]), UTC)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InvalidRecord("unreadable_time", "ts is missing or no time") from error
+        raise InvalidRecord("unreadable_time", "ts is missing or not a time") from error
 
 
 _MARK = "\u200e"
@@ -193,4 +193,4 @@ def _clock(day: list[int], clock: str, *, month_first: bool) -> datetime:
     try:
         return datetime(year + century, month, date, hour, minute, sum(seconds))  # noqa: DTZ001 - a chat names none
     except ValueError as error:
-        raise InvalidRecord("unreadable_date", "a date is not as in 31/12/2025") from error
+        raise InvalidRecord("unreadable_date", "a date is not in the form 31/12/2025") from error

@@ -73,7 +73,7 @@ class InputSource:
         form = FORMATS[self.format_name]
         if end_sessions and not form.transcripts:
             raise ConfigurationError(
-                f"--end-sessions does not go with --format {self.format_name}: it brings its own session_ended events"
+                f"--end-sessions excludes --format {self.format_name}, which has its own session_ended events"
             )
         read = conversations(form, self._documents, filling, by_time=form.by_time if by_time is None else by_time)
         self.items = map(_ended, read) if (form.transcripts if end_sessions is None else end_sessions) else read

@@ -53,7 +53,7 @@ class AppContext:
         """
         asked = request.injection_point is not None if request.app_memories is None else request.app_memories
         if asked and app_id is None:
-            raise invalid_field("app_id", "name the app whose memories are wanted")
+            raise invalid_field("app_id", "is missing: give the app whose memories are requested")
         if asked or app_id is None or request.app_memories is False:
             return app_id if asked else None
         standing = await self._memories.stats(app_id)

@@ -84,8 +84,8 @@ class AskedSpace:
             success=False,
             pending=True,
             request_id=request_id,
-            hint="the command is in the log and will be carried out, once: look again at the Location; is the role "
-            "memory running, and the role index?",
+            hint="the command is in the log and will be carried out once: request the Location again. If the change "
+            "does not appear, check that the roles memory and index run",
         )
         place = f"/apps/{quote(self.app_id, safe='')}/memories"
         if self.user_id:
@@ -253,7 +253,7 @@ class AppMemoryAdmin:
         known = [] if asked.user_id else await self.memories.spaces(_MOST_USERS + 2, asked.app_id)
         users = sorted({each.user_id for each in known} - {""})
         if len(users) > _MOST_USERS:
-            detail = f"the app has memories of more than {_MOST_USERS} users: name one, or POST /v1/erase the app"
+            detail = f"the app has memories of more than {_MOST_USERS} users: give one, or POST /v1/erase the app"
             raise invalid_field("user_id", detail)
         spaces = [AskedSpace(structs.replace(asked, user_id=user)) for user in users]
         deleted = 0
@@ -275,16 +275,16 @@ def _require_fit(asked: messages.EditMemory, space: AskedSpace, policy: AppPolic
         Problem: 422, with the field; 403, it is to be shared with another tenant.
     """
     if asked == messages.EditMemory():
-        raise invalid_field("", "nothing is to change: name content, importance, tags, pinned or sharedWith")
+        raise invalid_field("", "has no change: give content, importance, tags, pinned or sharedWith")
     if asked.content is not None and len(asked.content) > policy.most_content_chars:
         raise _too_long(policy)
     if asked.tags is not None and len(asked.tags) > policy.tags:
-        raise invalid_field("tags", f"a memory has {policy.tags} at most")
+        raise invalid_field("tags", f"has more than {policy.tags} tags")
     if asked.shared_with is not None:
         if len(asked.shared_with) > policy.shared_with:
-            raise invalid_field("sharedWith", f"a memory is shared with {policy.shared_with} apps at most")
+            raise invalid_field("sharedWith", f"has more than {policy.shared_with} apps")
         if space.app_id in asked.shared_with:
-            raise invalid_field("sharedWith", "names the memory's own app")
+            raise invalid_field("sharedWith", "contains the memory's own app: leave it out")
         for name in asked.shared_with:
             caller().app_of(name)  # what another tenant's prompts are to hold, its own admins decide
 
@@ -296,13 +296,13 @@ def _require_done(result: CommandResult, policy: AppPolicy) -> None:
         case "too_long":
             raise _too_long(policy)
         case "too_many_pinned":
-            detail = f"{policy.most_pinned} memories are pinned already, so that others can be compacted: let one go"
+            detail = f"{policy.most_pinned} memories are pinned, the maximum (others must stay compactable): unpin one"
             raise Problem(HTTPStatus.CONFLICT, "too_many_pinned", detail)
 
 
 def _too_long(policy: AppPolicy) -> Problem:
-    return invalid_field("content", f"a memory has {policy.most_content_chars} characters at most")
+    return invalid_field("content", f"has more than {policy.most_content_chars} characters")
 
 
 def _no_such_memory() -> Problem:
-    return not_found("no such memory: GET /apps/{app_id}/memories lists those that there are")
+    return not_found("no such memory: GET /apps/{app_id}/memories lists the existing ones")

@@ -96,7 +96,7 @@ class Erasures:
             app_id = asked_by.app_of(app_id) or await self._sessions.app_of(body.session_id)
             if app_id is None:
                 raise invalid_field(
-                    "app_id", "is needed: no app that this token reads has an indexed turn of the session"
+                    "app_id", "is missing, and no app of this token has an indexed turn of the session: give the app"
                 )
         wanted = EraseRequested(
             request_id=uuid4().hex,
@@ -132,16 +132,16 @@ def _scope(asked: Erase, asked_by: Caller) -> EraseScope:
         Problem: 422 nobody is named, or two things are; 403 it is another tenant's too.
     """
     if asked.session_id is not None and asked.user_id is not None:
-        raise invalid_field("session_id", "a session is erased whole: name no user_id beside it")
+        raise invalid_field("session_id", "excludes user_id, since a session is erased as a whole: leave one out")
     if asked.session_id is None and asked.user_id is None and asked.app_id is None:
-        raise invalid_field("", "name a user_id, an app_id, both, or a session_id")
+        raise invalid_field("", "has no subject: give user_id, app_id, both, or session_id")
     if asked.app_id is not None:
         asked_by.app_of(asked.app_id)
     elif asked_by.apps is not None and asked.session_id is None:
-        detail = "this token is bound to apps: name the app_id whose user, or which, is to be erased"
+        detail = "this token is restricted to apps: give the app_id of the user, or of the app to erase"
         raise forbidden(detail, "forbidden_app")
     if asked.purge_logs and asked_by.apps is not None:
-        raise forbidden("purge_logs also drops what other tenants wrote before: it takes an admin token of all apps")
+        raise forbidden("purge_logs also drops earlier records of other tenants: use an admin token of all apps")
     if asked.session_id is not None:
         return "session"
     return "app" if asked.user_id is None else "user"

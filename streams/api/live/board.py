@@ -1,16 +1,16 @@
-"""Live board of sessions and alerts: the latest of each, put together from events. No I/O, no clock.
+"""Live board of sessions and alerts: the latest state of each, from events. No I/O, no clock.
 
-| what | rule |
+| case | rule |
 |---|---|
 | the same session id in two apps | two sessions |
-| a profile again, or a turn's point again after a crash | replaces what was there |
-| a profile that began at another time | the session has a new life: its spark, modes and segments begin anew |
-| more sessions than `max_sessions` | the longest silent go first, those with an unresolved alert last; `gone` is told |
-| an erasure | what was written before it vanishes at once, and does not come back when it is read again |
+| a repeated profile or risk point, after a crash | replaces the earlier one |
+| a profile with another start | a new session of this id: its risk line, modes and segments are reset |
+| more sessions than `max_sessions` | the longest inactive go first, those with an open alert last; see `gone` |
+| an erasure | earlier records are removed at once, and ignored when they are read again |
 
-Every change has a version of its own, from 1; who knows everything up to a version is told what came after it. So a
-reader that is behind costs a number, not a queue. The names of sessions that are gone are not kept for ever: a reader
-that is behind `horizon` must begin anew.
+Every change has a version, from 1; a reader that knows a version gets the later changes. So a slow reader needs one
+number and no queue. The board keeps the names of removed sessions only for a time: a reader below `horizon` must start
+again.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,22 +23,22 @@ from streams.api.live.known import MOST_ALERTS, MOST_NOTES, KnownAlert, KnownSes
 from streams.api.live.messages import AlertNote, AlertRow, Reading, Row
 
 _SPARE_RATIO = 0.05
-"""Of the sessions, let go together: looking for the longest silent costs a sort."""
+"""Share of sessions that are removed together, since finding the longest inactive ones needs a sort."""
 _SESSION, _ALERT, _GONE = "session", "alert", "gone"
 _Change = tuple[str, SessionName | str]
-"""Kind, and the session or the id of the alert."""
+"""Kind of the change, and the session or the alert's id."""
 
 MayRead = Callable[[str], bool]
 """Whether records of an app may be shown."""
 
 
 class Page(NamedTuple):
-    """What changed between two versions.
+    """Changes between two versions.
 
     Attributes:
-        gone: None of them has a row or an alert in the page.
-        upto: Whoever has read this knows everything up to this version.
-        more: Whether there is more to read at once.
+        gone: Removed sessions; none of them has a row or an alert in the page.
+        upto: Version that a reader has after this page.
+        more: Whether a further page exists.
     """
 
     sessions: list[Row]
@@ -49,15 +49,15 @@ class Page(NamedTuple):
 
 
 class LiveBoard:
-    """Sessions and alerts as they are now.
+    """Current sessions and alerts.
 
     Args:
-        max_sessions: Kept at most.
+        max_sessions: Maximum number of sessions.
 
     Attributes:
-        version: Of the last change; 0 before the first.
-        horizon: Readers that know less than this must begin anew.
-        reading: How far what fills it has come.
+        version: Version of the last change; 0 before the first.
+        horizon: Readers below this version must start again.
+        reading: Progress of the reader of the logs.
     """
 
     def __init__(self, *, max_sessions: int = 20_000) -> None:
@@ -69,26 +69,26 @@ class LiveBoard:
         self._alerts: dict[str, SessionName] = {}
         """Alert → session."""
         self._changed: dict[_Change, int] = {}
-        """What changed → version of the last change, in order of versions."""
+        """Changed object → version of its last change, in order of versions."""
         self._gone: dict[SessionName, None] = {}
         self._erased: dict[SessionName, int] = {}
-        """Session → time of records, ms, up to which nothing counts."""
+        """Session → time in ms; earlier records of it are ignored."""
 
     def __len__(self) -> int:
-        """Sessions that are kept."""
+        """Number of sessions."""
         return len(self._sessions)
 
     # --- events; `at_ms` is the time of the record
 
     def take_profile(self, profile: ProfileUpdated, at_ms: int) -> None:
-        """A session's profile."""
+        """Apply a session's profile."""
         if (found := self._known(session := _session_of(profile), profile.user_id, at_ms)) is not None:
             found.take_profile(profile)
             self._touch(_SESSION, session)
             self._make_room()
 
     def take_alert(self, alert: AlertChanged, at_ms: int, trace_id: str | None = None) -> None:
-        """A change of an alert; one that was erased is known no more, whether or not the erasure is read."""
+        """Apply a change of an alert; the cause `erased` removes it, even if the erasure itself is not read yet."""
         if alert.cause == "erased":
             if (of := self._alerts.get(alert.alert_id)) is not None:
                 self._drop_alert(self._sessions[of], alert.alert_id)
@@ -108,28 +108,28 @@ class LiveBoard:
         self._make_room()
 
     def take_segment(self, segment: SegmentCompacted, at_ms: int) -> None:
-        """Turns became a summary, of which only the place is kept; rows do not change by it."""
+        """Apply a segment, of which only the turn range is kept; rows do not change."""
         if (found := self._known(_session_of(segment), segment.user_id, at_ms)) is not None:
             found.take_segment(segment)
             self._make_room()
 
     def take_label(self, alert_id: str, *, escalating: bool) -> None:
-        """Somebody says whether an alert was right; one that is not known changes nothing."""
+        """Apply a label of an alert; unknown alerts are ignored."""
         found = self.alert(alert_id)
         if found is not None:
             found.label = escalating
             self._touch(_ALERT, alert_id)
 
     def take_note(self, alert_id: str, note: AlertNote) -> None:
-        """Somebody remarks something; one that is known already is taken once."""
+        """Apply a note to an alert; repeats are ignored."""
         found = self.alert(alert_id)
         if found is not None and note not in found.notes:
             found.notes = [*found.notes, note][-MOST_NOTES:]
 
     def erase_session(self, session: SessionName, at_ms: int) -> None:
-        """Forget what was written of a session up to this time, also what is read later.
+        """Remove records of a session up to this time, also ones that are read later.
 
-        Without an app, as earlier releases said it, those of all apps.
+        Without an app, as in events of earlier releases, the sessions of all apps.
         """
         self._erased.pop(session, None)
         self._erased[session] = at_ms
@@ -143,7 +143,7 @@ class LiveBoard:
                     self.take_alert(alert.event, alert.at_ms, alert.trace_id)
 
     def erase(self, request: EraseRequested, at_ms: int) -> None:
-        """Forget whom a request names, before it is carried out; that is told session by session."""
+        """Remove the subject of a request before it is carried out; later events name each session."""
         if request.scope == "session":
             self.erase_session(SessionName(request.app_id, request.session_id), at_ms)
             return
@@ -158,23 +158,23 @@ class LiveBoard:
             self.erase_session(session, at_ms)
 
     def prune(self, silent_before_ms: int) -> None:
-        """Let go of sessions of which no record has told since that time."""
+        """Remove sessions without a record since that time."""
         for session in [each for each, known in self._sessions.items() if known.at_ms < silent_before_ms]:
             self._drop(session)
 
     def forget_gone(self, upto: int) -> None:
-        """Forget the names of sessions that went up to a version; it becomes the horizon."""
+        """Drop the names of sessions removed up to a version, which becomes the horizon."""
         for session in [each for each in self._gone if self._changed[_GONE, each] <= upto]:
             self._forget(session)
 
     # --- reading
 
     def apps(self) -> set[str]:
-        """Apps of which a session is known."""
+        """Apps with a known session."""
         return {each.app_id for each in self._sessions}
 
     def named(self, session_id: str, may_read: MayRead) -> SessionName | None:
-        """Session that an id means where no app is named: the default app's, or else the only one; None for none.
+        """The session of an id without an app: the default app's, else the only one; None for none.
 
         Raises:
             AmbiguousApp: Several other apps have a session of this id.
@@ -183,7 +183,7 @@ class LiveBoard:
         if not apps:
             return None
         if (app_id := app_meant(apps)) is None:
-            raise AmbiguousApp("several apps have a session of this id: name the app_id")
+            raise AmbiguousApp("several apps have a session of this id: give app_id")
         return SessionName(app_id, session_id)
 
     def row(self, session: SessionName) -> Row | None:
@@ -192,7 +192,7 @@ class LiveBoard:
         return None if found is None else found.row()
 
     def modes(self, session: SessionName) -> list[ModeTransition]:
-        """At which turns the session's mode became what."""
+        """Mode changes of the session, with their turns."""
         found = self._sessions.get(session)
         return [] if found is None or found.profile is None else list(found.profile.mode_transitions)
 
@@ -202,7 +202,7 @@ class LiveBoard:
         return [] if found is None else sorted(found.segments.values(), key=lambda each: each.first_turn)
 
     def alerts(self, session: SessionName) -> list[KnownAlert]:
-        """The session's alerts, the last that changed last."""
+        """The session's alerts, latest change last."""
         found = self._sessions.get(session)
         return [] if found is None else list(found.alerts.values())
 
@@ -212,13 +212,13 @@ class LiveBoard:
         return None if session is None else self._sessions[session].alerts.get(alert_id)
 
     def since(self, version: int, may_read: MayRead, most: int, *, upto: int | None = None) -> Page:
-        """What changed after a version, the oldest change first, of the apps that may be read.
+        """Changes after a version in readable apps, oldest first.
 
         Args:
-            version: What the reader knows.
-            may_read: Whether it is shown an app.
-            most: Changes in one page; those of other apps count.
-            upto: Nothing that changed last after this version; None: everything.
+            version: Version that the reader has.
+            may_read: Whether the reader may see an app.
+            most: Maximum number of changes in a page, counting those of other apps.
+            upto: Only objects whose last change is at or below this version; None: all.
         """
         end = self.version if upto is None else upto
         names = [entry for entry in self._after(version) if entry[1] <= end]
@@ -240,7 +240,7 @@ class LiveBoard:
         return Page(sessions, gone, alerts, read if more else end, more)
 
     def _after(self, version: int) -> Iterator[tuple[_Change, int]]:
-        """Changes after a version, the latest first."""
+        """Changes after a version, latest first."""
         for entry in reversed(self._changed.items()):
             if entry[1] <= version:
                 return
@@ -249,7 +249,7 @@ class LiveBoard:
     # --- parts
 
     def _known(self, session: SessionName, user_id: str, at_ms: int) -> KnownSession | None:
-        """The session that an event is of; None if it was erased after the event was written."""
+        """The session of an event; None if it was erased after the event was written."""
         if any(at_ms <= self._erased.get(each, -1) for each in (session, session._replace(app_id=""))):
             return None
         found = self._sessions.get(session)

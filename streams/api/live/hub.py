@@ -1,9 +1,9 @@
-"""Server-sent events of the live page: changes for everybody who watches, coalesced, 20 frames a second at most.
+"""Server-sent events of the live page: changes for all readers, coalesced, at most 20 frames a second.
 
-Nobody has a queue. A reader is a number, the version of the board that it knows; when it can take more, it is told what
-changed since, the latest of each session. A reader that stops reading costs one piece of a frame and what the socket
-holds; after `stall_timeout` it is let go. A frame is encoded once for all that know the same and may read
-the same apps.
+Readers have no queue. The hub keeps one number for each, its version of the board; when a reader can take more, it gets
+the later changes, the latest of each session. A reader that stops reading costs one part of a frame and the socket's
+buffer; after `stall_timeout` it is disconnected. A frame is encoded once for all readers with the same version and
+apps.
 """
 
 import asyncio
@@ -26,16 +26,16 @@ TICK_S = 0.05
 PIECE_CHANGES = 250
 """Changes in one frame: about 150 kB."""
 CACHED_BYTES = 8 * 1024 * 1024
-"""Of frames that others may need within the tick."""
+"""Size of the cache of encoded frames, which is valid for one tick."""
 _RETRY_S = 5
 _encode = msgspec.json.Encoder().encode
 
 Apps = frozenset[str] | None
-"""Whose rows are read; None for all."""
+"""Apps that a reader may read; None for all."""
 
 
 class Frame(NamedTuple):
-    """What is sent, and the version that who got it knows; empty where nothing changed that may be read."""
+    """An encoded frame, and the version of the reader after it; empty if no readable app changed."""
 
     content: bytes
     upto: int
@@ -43,13 +43,13 @@ class Frame(NamedTuple):
 
 
 class ReaderPosition(NamedTuple):
-    """Where one reader is.
+    """Position of one reader.
 
     Attributes:
-        knows: The board's version.
-        began: The version up to which it is told in snapshots; nothing that went before matters to it.
-        snapshot: Whether the last of these is still to come.
-        roles: Version of the roles' health.
+        knows: Its version of the board.
+        began: Version up to which it gets snapshots; earlier removals do not concern it.
+        snapshot: Whether it still needs the last snapshot.
+        roles: Its version of the roles' health.
     """
 
     knows: int
@@ -59,16 +59,16 @@ class ReaderPosition(NamedTuple):
 
 
 class Hub:
-    """Makes frames, and counts who gets them.
+    """Makes frames and counts readers.
 
     Args:
-        board: What is told.
-        settings: How many may watch, and how long one may stall.
-        clock: Seconds, never going back.
+        board: Source of the changes.
+        settings: Maximum number of readers, and their stall time-out.
+        clock: Seconds, monotonic.
 
     Attributes:
-        joined: Set while somebody watches.
-        ticked: Set when there may be something that nobody has been told before now; another one then follows.
+        joined: Set while there are readers.
+        ticked: Set if there may be new changes; replaced by a new event at each tick.
     """
 
     def __init__(self, board: LiveBoard, settings: LiveSettings, *, clock: Callable[[], float] = monotonic) -> None:
@@ -90,37 +90,37 @@ class Hub:
 
     @property
     def streams(self) -> int:
-        """How many watch now."""
+        """Number of readers."""
         return self._streams.total()
 
     # --- the ticks
 
     async def run(self) -> None:
-        """Tick while somebody watches."""
+        """Tick while there are readers."""
         while True:
             await self.joined.wait()
             self.tick()
             await asyncio.sleep(TICK_S)
 
     def tick(self) -> None:
-        """Let everybody know if there is something new."""
+        """Wake all readers if there are new changes."""
         self._forget_gone()
         if self._behind or self._board.version != self._sent_version:
             self._sent_version, self._behind = self._board.version, False
             self._wake()
 
     def set_roles(self, roles: Sequence[RoleRow]) -> None:
-        """Note the roles' health; everybody is told."""
+        """Set the roles' health, and send it to all readers."""
         self._roles = tuple(roles)
         self._roles_version += 1
         self._wake()
 
     def begin(self) -> None:
-        """Let readers in (again)."""
+        """Accept readers (again)."""
         self.ended = False
 
     def end(self) -> None:
-        """End all streams; nobody is let in any more."""
+        """End all streams, and accept no more readers."""
         self.ended = True
         self._wake()
 
@@ -131,7 +131,7 @@ class Hub:
         woken.set()
 
     def _forget_gone(self) -> None:
-        """Forget names of sessions that went longer ago than anybody may stall."""
+        """Drop names of sessions removed longer ago than the stall time-out."""
         version, since_s = self._settled
         if self._clock() - since_s > 2 * self.stall_s:
             self._board.forget_gone(version)
@@ -140,10 +140,10 @@ class Hub:
     # --- readers
 
     def require_room(self, token: str) -> None:
-        """Refuse one reader too many.
+        """Refuse a reader above the maximum.
 
         Args:
-            token: Name of the reader's; empty where none are asked for.
+            token: Name of the reader's token; empty without tokens.
 
         Raises:
             Problem: 503.
@@ -151,9 +151,9 @@ class Hub:
         most = self._settings.max_streams
         of_token = self._settings.max_streams_per_token or max(1, most // 2)
         if self.ended or self.streams >= most:
-            self._refuse(f"{most} pages are open already (live.max_streams)")
+            self._refuse(f"{most} live streams are open (live.max_streams): close one")
         if token and self._streams[token] >= of_token:
-            self._refuse(f"{of_token} pages of this token are open already (live.max_streams_per_token)")
+            self._refuse(f"{of_token} live streams of this token are open (live.max_streams_per_token): close one")
 
     def _refuse(self, detail: str) -> NoReturn:
         metrics.counter("live_stream_drops_total").inc()
@@ -161,7 +161,7 @@ class Hub:
 
     @contextmanager
     def watching(self, token: str) -> Iterator[ReaderPosition]:
-        """Be counted while the context is open; yields where to begin."""
+        """Count the reader while the context is open; yields its first position."""
         self._count(token, +1)
         self.joined.set()
         try:
@@ -176,10 +176,10 @@ class Hub:
         metrics.gauge("live_streams").set(self.streams)
 
     def next(self, at: ReaderPosition, apps: Apps) -> tuple[ReaderPosition, bytes, bool] | None:
-        """What the reader is to be sent now, where it is then, and whether to ask again at once.
+        """The next frame of a reader, its position after it, and whether a further frame is ready.
 
         Returns:
-            None if the reader is too far behind: it must connect again.
+            None if the reader is too far behind and must reconnect.
         """
         if self._board.horizon > max(at.knows, at.began):
             return None
@@ -193,7 +193,7 @@ class Hub:
         return at._replace(knows=frame.upto), frame.content, False
 
     def _frame(self, at: ReaderPosition, apps: Apps) -> Frame:
-        """The next piece; one that somebody else was given in this tick need not be made again."""
+        """The next part, from the cache if another reader had the same in this tick."""
         key = apps, at.knows, at.snapshot
         made = self._frames.get(key)
         if made is not None and not (at.snapshot and (made.upto > at.began or not made.more)):

@@ -65,7 +65,7 @@ class RoleWatch:
         self._hub = hub
         self._lags = lags
         self._transport = transport
-        hub.set_roles([RoleRow(role=role, state="unknown", detail="not asked yet") for role in addresses])
+        hub.set_roles([RoleRow(role=role, state="unknown", detail="not checked yet") for role in addresses])
 
     async def run(self) -> None:
         """Ask while somebody watches, until cancelled."""

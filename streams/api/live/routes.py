@@ -264,7 +264,7 @@ class AlertCommands:
         _require_short("note", body.note)
         news = {name: getattr(body, name) for name in ("assignee", "snoozed_until", "duplicate_of", "note")}
         if not body.note and {body.assignee, body.snoozed_until, body.duplicate_of} == {None}:
-            raise invalid_field("note", "nothing is said of the alerts")
+            raise invalid_field("note", "is empty: give note, assignee, snoozed_until or duplicate_of")
         return Accepted(AllWritten(written=await self._say(body.alerts, AlertTriaged, **news)))
 
     async def _say_of(
@@ -299,7 +299,7 @@ class AlertCommands:
         found = self._board.alert(alert_id)
         if found is None or found.event.session_id != session_id or not caller().may_read(found.event.app_id):
             raise not_found(
-                "this session has no such alert within live.window; `turntide alerts list` shows older ones",
+                "the session has no such alert within live.window; `turntide alerts list` shows older alerts",
             )
         note_ids({"app_id": found.event.app_id}.get)
         return found
@@ -379,7 +379,7 @@ class SearchRoutes:
         if result is None:
             raise space.pending(command.request_id)
         if result.outcome == "too_many":
-            raise Problem(HTTPStatus.CONFLICT, "too_many", "the app has as many saved searches as it may: let one go")
+            raise Problem(HTTPStatus.CONFLICT, "too_many", "the app has too many saved searches: delete one")
         return _answer(await self._apps.spaces(1, body.app_id, user_id=""))
 
 

@@ -89,7 +89,7 @@ def page_routes(folder: Path = STATIC) -> list[ServedRoute]:
     async def file(request: Request) -> Response:
         found = files.get(request.path_params["name"] or _INDEX)
         if found is None:
-            raise not_found(f"the page has no such file: open {LIVE_PAGE}")
+            raise not_found(f"the live page has no such file: open {LIVE_PAGE}")
         headers = {**HEADERS, "ETag": found.etag}
         if found.etag in request.headers.get("if-none-match", ""):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)

@@ -91,7 +91,7 @@ class TimelineReader:
             Problem: 422, too many, or the last before the first.
         """
         if not 0 <= last - first < MOST_TURNS:
-            raise invalid_field("last", f"is to be from first on, and with it at most {MOST_TURNS} turns")
+            raise invalid_field("last", f"must be at least `first` and at most `first` + {MOST_TURNS - 1}")
         session = await session_of(self.turns, asked.session_id, asked.app_id)
         found = await self.turns.turns_numbered(session, range(first, last + 1))
         return messages.Said(turns=[answered(messages.SaidTurn, each) for each in found])
@@ -118,7 +118,7 @@ class TimelineReader:
             session = SessionName(app_id, asked.session_id)
         row = None if session is None else self.board.row(session)
         if session is None or row is None:
-            raise not_found("no such session within live.window; `turntide query` finds older ones in the archive")
+            raise not_found("no such session within live.window; `turntide query` finds older sessions in the archive")
         note_ids({"app_id": session.app_id}.get)
         turns, topics, facts, episodes = await asyncio.gather(
             self.turns.last_turns(session, MOST_TURNS),
@@ -168,7 +168,7 @@ class TimelineReader:
         """
         alert = self.board.alert(alert_id)
         if alert is None or not caller().may_read(alert.event.app_id):
-            raise not_found("no such alert within live.window; `turntide alerts list` shows older ones")
+            raise not_found("no such alert within live.window; `turntide alerts list` shows older alerts")
         note_ids({"app_id": alert.event.app_id}.get)
         session = SessionName(alert.event.app_id, alert.event.session_id)
         found = await self.turns.sessions_like(session, [each.turn for each in alert.event.evidence], limit)

@@ -47,7 +47,7 @@ def memory_server(memory: AskedMemory) -> Server[dict[str, Any]]:
         _context: ServerRequestContext[dict[str, Any]], params: CallToolRequestParams
     ) -> CallToolResult:
         if params.name not in served:
-            return _failed(f"no such tool; there are {', '.join(served)}")
+            return _failed(f"no such tool; the tools are {', '.join(served)}")
         try:
             given, tool = params.arguments or {}, served[params.name]
             note_tool(params.name, "text_read" if tool.reads else "acted", {} if tool.anonymous else given)

@@ -89,7 +89,7 @@ def session_tools(
         page = await ask(history, HistoryReader.history, asked)
         lines = [f"{turn.turn} {turn.role}: {turn.content}"[:SHOWN_CHARS] for turn in page.turns]
         lines += [f"(turns {each.first}-{each.last} are missing: {each.why})" for each in page.missing]
-        lines += [] if page.next is None else [f"(ask again with first={page.next})"]
+        lines += [] if page.next is None else [f"(for the next page, call again with first={page.next})"]
         return ToolResult("\n".join(lines) or NOTHING, page)
 
     async def get_session_summary(asked: Any) -> ToolResult:
@@ -105,19 +105,19 @@ def session_tools(
     async def correct_fact(asked: Any) -> ToolResult:
         done = await ask(facts, FactRoutes.correct, asked)
         if isinstance(done, Accepted):
-            return ToolResult("it is noted, and will be known soon", CorrectedFact(success=False, fact=None))
-        return ToolResult("it is known", done)
+            return ToolResult("the fact is accepted and will be stored soon", CorrectedFact(success=False, fact=None))
+        return ToolResult("the fact is stored", done)
 
     async def add_turns(asked: Any) -> ToolResult:
         require(GatewayRoutes.add)
         assert gateway is not None, "its tool is not served without it"  # noqa: S101
         turns = [as_request(IncomingTurn, asked, **structs.asdict(each)) for each in asked.messages]
         accepted = await gateway.accept(turns, "messages[{}]".format)
-        return ToolResult(f"{len(accepted)} turns are in the log", AddedTurns(accepted))
+        return ToolResult(f"{len(accepted)} turns are stored in the log", AddedTurns(accepted))
 
     async def forget(asked: Any) -> ToolResult:
         accepted = (await ask(erasures, Erasures.erase, asked)).body
-        return ToolResult(f"it will be erased everywhere; the proof: {accepted.status}", accepted)
+        return ToolResult(f"the erasure is accepted; its proof will be at {accepted.status}", accepted)
 
     found: dict[Any, Any] = {
         get_session_history: (history, History),
@@ -139,7 +139,7 @@ def _writing(owner: SessionChanges, declared: _Writes) -> Callable[..., Any]:
 
     async def written(asked: Any) -> ToolResult:
         accepted = await ask(owner, declared, asked)
-        return ToolResult("it is in the log, and will show in a moment", accepted.body)
+        return ToolResult("the change is stored in the log and will be visible soon", accepted.body)
 
     written.__name__ = route_of(declared).operation
     return written

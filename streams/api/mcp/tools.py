@@ -144,7 +144,7 @@ def tools_of(memory: AskedMemory) -> list[ServedTool]:
         answer = await ask(users, MemoryReader.facts, asked)
         fresh = Freshness.of(answer.headers)
         lines = [f"- {fact.category} {fact.key}: {fact.value}" for fact in answer.body]
-        text = "\n".join(lines) or _none(fresh, "nothing is known of this user")
+        text = "\n".join(lines) or _none(fresh, "no facts of this user are stored")
         return ToolResult(text, ListedFacts(answer.body, *fresh))
 
     async def project_context(asked: Any) -> ToolResult:
@@ -161,9 +161,9 @@ def tools_of(memory: AskedMemory) -> list[ServedTool]:
     async def add_project_memory(asked: Any) -> ToolResult:
         done = await ask(commands, ProjectCommandRoutes.add, asked)
         if isinstance(done, Accepted):
-            return ToolResult("it is noted, and will be known soon", ToldDeed("pending", ""))
-        text = "it was known already" if done.outcome == "unchanged" else "it is known"
-        return ToolResult(f"{text}, as {done.item_id}", ToldDeed(done.outcome, done.item_id))
+            return ToolResult("the memory is accepted and will be stored soon", ToldDeed("pending", ""))
+        text = "the memory existed already" if done.outcome == "unchanged" else "the memory is stored"
+        return ToolResult(f"{text}: {done.item_id}", ToldDeed(done.outcome, done.item_id))
 
     gives: dict[Callable[[Any], Awaitable[ToolResult]], type[Struct]] = {
         search_memory: Found,
@@ -278,8 +278,8 @@ def _found_text(found: Found) -> str:
 def _none(fresh: Freshness, said: str) -> str:
     """Why nothing is given."""
     if fresh.caught_up is False:
-        return f"{said} yet: what was said last is not in memory, ask again in a second"
-    return said if fresh.known else f"{said}: nobody of that name was heard of"
+        return f"{said} yet: the latest turns are not in memory, call again in a second"
+    return said if fresh.known else f"{said}: the user, session or app is unknown"
 
 
 def _line(found: FoundItem) -> str:

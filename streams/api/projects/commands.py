@@ -73,7 +73,7 @@ class ProjectCommandRoutes:
             Problem: 403 no admin; 422 it ends before it begins.
         """
         if body.valid_until is not None and body.valid_until <= (body.valid_from or self._reader.now()):
-            raise invalid_field("valid_until", "is not after valid_from, or not after now where that is not given")
+            raise invalid_field("valid_until", "must be after valid_from, or after now without valid_from")
         fields = structs.asdict(body)
         return await self.do(asked, events.ProjectMemoryAdded, memory_type=fields.pop("type"), **fields)
 
@@ -152,7 +152,7 @@ class ProjectCommandRoutes:
         if named:
             _require_writable(command, named)
         if kind not in _BEGINNING and await self._reader.projects.stats(project.app_id, project.project_id) is None:
-            raise not_found("nothing is known of this project: GET /v1/projects lists them")
+            raise not_found("the project is unknown: GET /v1/projects lists the known ones")
         result = await self._commands.carry_out(command)
         if result is None:
             raise project.pending(command.request_id)
@@ -185,11 +185,11 @@ def _require_sensible(asked: EditProjectMemory) -> None:
     """
     if asked == EditProjectMemory():
         names = ", ".join(asked.__struct_fields__)
-        raise invalid_field("", f"nothing is to change: name some of {names}")
+        raise invalid_field("", f"has no change: give one of {names}")
     if asked.reopened and asked.valid_until is not None:
-        raise invalid_field("reopened", "contradicts valid_until")
+        raise invalid_field("reopened", "excludes valid_until: leave one out")
     if asked.valid_from is not None and asked.valid_until is not None and asked.valid_until <= asked.valid_from:
-        raise invalid_field("valid_until", "is not after valid_from")
+        raise invalid_field("valid_until", "must be after valid_from")
 
 
 def _require_writable(command: events.ManualProjectCommand, named: str) -> None:

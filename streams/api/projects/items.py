@@ -304,7 +304,7 @@ def _place(after: str) -> tuple[float, str]:
     try:
         return -float(confidence), item_id
     except ValueError:
-        raise invalid_field("after", "is not the `next` of a page") from None
+        raise invalid_field("after", "must be the `next` of a previous page") from None
 
 
 def _edges(view: ProjectView) -> Iterator[answers.Edge]:

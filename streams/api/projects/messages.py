@@ -246,7 +246,7 @@ PROJECTS = Group(
 DONE_OUTCOMES = frozenset({"done", "unchanged"})
 _REFUSED = {
     "not_found": (HTTPStatus.NOT_FOUND, "not_found", "no such item: it may have been merged, displaced or erased"),
-    "too_many": (HTTPStatus.CONFLICT, "too_many", "there are as many as the policy allows"),
+    "too_many": (HTTPStatus.CONFLICT, "too_many", "the project has as many as the policy allows (`projects`)"),
 }
 
 
@@ -271,7 +271,7 @@ class AskedProject:
     def __init__(self, asked: OfProject) -> None:
         found, project_id = caller().app_of(asked.app_id), asked.project_id
         if found is None:
-            raise invalid_field("app_id", "name the project's app: the same project id in two apps is two projects")
+            raise invalid_field("app_id", "is missing: give the project's app, since project ids are per app")
         self.app_id, self.project_id = found, project_id
 
     def command(self, now: datetime) -> dict[str, Any]:
@@ -294,8 +294,8 @@ class AskedProject:
             success=False,
             pending=True,
             request_id=request_id,
-            hint="the command is in the log and will be carried out, once: look again at the project; is the role "
-            "memory running, and the role index?",
+            hint="the command is in the log and will be carried out once: request the project again. If the change "
+            "does not appear, check that the roles memory and index run",
         )
         place = f"/v1/projects/{quote(self.project_id, safe='')}/standing?app_id={quote(self.app_id, safe='')}"
         return NotSeenYet(Accepted(result, {"Location": place}))
@@ -312,7 +312,7 @@ def require_done(result: DeedResult) -> DeedResult:
     if result.outcome in _REFUSED:
         status, code, detail = _REFUSED[result.outcome]
         raise Problem(status, code, result.detail or detail)
-    raise invalid_field("", result.detail or "longer than the policy allows (`projects.long_term.content_chars`)")
+    raise invalid_field("", result.detail or "is longer than the policy allows (`projects.long_term.content_chars`)")
 
 
 def no_such(what: str, where: str) -> Problem:

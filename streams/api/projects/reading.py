@@ -49,7 +49,7 @@ _FIELDS: dict[ItemKind, str] = {
     "conversation": "conversations",
     "pending": "pending",
 }
-_NOT_YET = "conversation: nothing of it is indexed yet, so none of its messages is told"
+_NOT_YET = "conversation: not indexed yet, so its messages are missing"
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def _query(request: RetrieveMemories | BuildContext, text: str, context: str) ->
     """
     filters = request.filters
     if filters.date_from is not None and filters.date_to is not None and filters.date_to < filters.date_from:
-        raise invalid_field("filters.date_to", "lies before date_from")
+        raise invalid_field("filters.date_to", "is before date_from: swap them, or leave one out")
     return answered(RetrievalQuery, request, text=text, context=context)
 
 
@@ -246,7 +246,7 @@ def _window(policy: ContextPolicy, asked: BudgetOverrides) -> ContextPolicy:
         scaled = policy if asked.total_tokens is None else scaled_to(policy, asked.total_tokens)
         return structs.replace(scaled, **given)
     except ValueError:
-        detail = "total_tokens must exceed system_tokens and working_tokens together: raise it, or lower the reserves"
+        detail = "total_tokens must exceed system_tokens + working_tokens: raise it, or lower the two"
         raise invalid_field("budget", detail) from None
 
 

@@ -96,7 +96,7 @@ class SessionChanges:
             Problem: 404 no such topic that the session keeps; 409 the session has ended.
         """
         if body == AdjustTopic():
-            raise invalid_field("", "nothing is to change: name importance or tags")
+            raise invalid_field("", "has no change: give importance or tags")
         session = await session_of(self.turns, asked.session_id, asked.app_id)
         await self._require_topic(session, topic)
         await self._require_open(session)
@@ -160,7 +160,7 @@ class SessionChanges:
         """Let through what changes a session that goes on; one that is unknown here may have begun a moment ago."""
         found = await OF_EVENTS[ProfileUpdated].latest(self.store, session._asdict(), 1)
         if found and not found[0].open:
-            detail = "the session has ended, and its topics with it: they change again when it goes on"
+            detail = "the session has ended, and so have its topics: change them after its next turn"
             raise Problem(HTTPStatus.CONFLICT, "session_ended", detail)
 
     async def _turn(self, session: SessionName, number: int) -> RememberedTurn | ArchivedTurn:
@@ -170,12 +170,12 @@ class SessionChanges:
             for older in await self.archive.turns(session, number, 1) or []:
                 if older.turn == number:
                     return older
-        raise not_found("the session has no such turn: it never came, or was erased")
+        raise not_found("the session has no such turn: it was never received, or was erased")
 
     async def _require_topic(self, session: SessionName, topic: str) -> None:
         found = await self.topics.topic(session, topic)
         if found is None or not found.kept:
-            raise not_found("the session keeps no such topic: GET /v1/sessions/{id}/topics lists those it does")
+            raise not_found("the session has no such open topic: GET /v1/sessions/{id}/topics lists its open topics")
 
     async def _write(
         self, event: TopicAdjusted | FeedbackGiven | TurnCorrected, session: SessionName, partition: int | None = None

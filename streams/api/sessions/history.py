@@ -107,7 +107,7 @@ class HistoryReader:
         session = await self.waiting.session(self.turns, asked)
         found = await OF_EVENTS[ProfileUpdated].latest(self.store, session._asdict(), 1)
         if not found:
-            raise not_found("no profile of this session is indexed: it is unknown, or began a moment ago")
+            raise not_found("no profile of this session is indexed: it is unknown, or too new")
         note_given([])
         return answered(ProfileAnswer, found[0])
 

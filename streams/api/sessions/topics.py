@@ -170,7 +170,7 @@ class TopicReader:
         """Return statistics of a topic."""
         found = await self._found(asked, topic)
         if found is None:
-            raise not_found("the session has no active topic (yet): ask again after a turn")
+            raise not_found("the session has no active topic yet: request it again after a turn")
         note_given([])  # a single topic is no item of a list: the audit counts none
         return _stats(found, self.policy, self.now())
 

@@ -246,7 +246,7 @@ class Waiting:
             Problem: 504 after `timeout_ms`; 503 if too many wait already; 422 if no turn is named, or two.
         """
         if (after.turn is None) == (after.message_id is None):
-            raise invalid_field("after", "names the turn by `turn` or by `message_id`")
+            raise invalid_field("after", "must have `turn` or `message_id`")
         await self.while_not(partial(self._visible, app_id, after), after.timeout_ms)
 
     async def session(self, memory: KnowsSessions, asked: ReadSession) -> SessionName:
@@ -276,7 +276,7 @@ class Waiting:
         if await visible():
             return
         if self._waiting >= MAX_WAITING:
-            raise unavailable(f"{MAX_WAITING} requests wait for a turn already", code="too_many_waiting")
+            raise unavailable(f"{MAX_WAITING} requests wait for a turn: repeat this one", code="too_many_waiting")
         self._waiting += 1
         try:
             while (left_s := end_s - self._clock()) > 0:
@@ -288,6 +288,6 @@ class Waiting:
         raise Problem(
             HTTPStatus.GATEWAY_TIMEOUT,
             "turn_not_visible",
-            f"the turn was not in memory after {timeout_ms} ms: was it sent, with this session and number or id? "
-            "/readyz and the metric turntide_offset_lag_records say how far the index is",
+            f"the turn was not in memory after {timeout_ms} ms: check that it was sent with this session and number or "
+            "id; /readyz and the metric turntide_offset_lag_records show the lag of the index",
         )

@@ -116,12 +116,12 @@ class FactRoutes:
         fact is pinned: then their value is only added to its history.
         """
         if body == CorrectFact():
-            raise invalid_field("", "nothing is to change: name value, importance or pinned")
+            raise invalid_field("", "has no change: give value, importance or pinned")
         result = await self._done(asked, events.FactEdited, begins=body.value is not None, **structs.asdict(body))
         if result is None or result.outcome == "not_found":
-            raise not_found("the user has no such fact that holds: give a `value` to write one")
+            raise not_found("the user has no such active fact: give `value` to add one")
         if result.outcome == "too_many_pinned":
-            detail = "half of the facts that a user may have are pinned already: let one go"
+            detail = "half of the maximum number of facts are pinned, and no more can be: unpin one"
             raise Problem(HTTPStatus.CONFLICT, "too_many_pinned", detail)
         return CorrectedFact(success=True, fact=await self._shown(asked) if caller().text else None)
 
@@ -145,7 +145,7 @@ class FactRoutes:
         result = await self.commands.carry_out(command)
         if result is not None:
             return result
-        hint = "the command is in the log and will be carried out, once: look again; does the role memory run?"
+        hint = "the command is in the log and will be carried out once. If it does not show, check the role memory"
         raise NotSeenYet(Accepted(PendingDeed(success=False, pending=True, request_id=command.request_id, hint=hint)))
 
     @_FACTS.put("/users/{user_id:path}/mode", "set_memory_mode", audits="acted")

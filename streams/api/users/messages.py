@@ -328,9 +328,7 @@ def _moment(name: str, text: str, of_day: time) -> datetime:
         moment = datetime.fromisoformat(text.upper())
         return datetime.combine(moment, of_day, UTC) if len(text) == len("2026-01-31") else moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise invalid_field(
-            name, "is no day of a calendar, or no time of a day: 2026-01-31, 2026-01-31T09:30:00Z"
-        ) from None
+        raise invalid_field(name, "is not a valid day or time: write 2026-01-31 or 2026-01-31T09:30:00Z") from None
 
 
 def episode_answer(episode: EpisodeCompressed, distance: float | None = None) -> EpisodeAnswer:

@@ -208,9 +208,9 @@ class MemoryReader:
         """
         asked_by = caller()
         if body.user_id is None and body.session_id is None and body.app_id is None:
-            raise invalid_field("user_id", "name a user_id, a session_id or an app_id to search in")
+            raise invalid_field("user_id", "is missing: give user_id, session_id or app_id to search in")
         if body.kind == "episodes" and body.session_id is not None:
-            raise invalid_field("session_id", "episodes are of a user, across sessions: name a user_id or an app_id")
+            raise invalid_field("session_id", "does not select episodes, which span sessions: give user_id or app_id")
         apps = asked_by.apps_of(body.app_id)
         if body.session_id is not None:
             apps = ((await session_of(self._turns, body.session_id, body.app_id)).app_id,)

@@ -54,14 +54,14 @@ def _failing_as_ours(place: IcebergPlace) -> Iterator[None]:
     try:
         yield
     except (UnauthorizedError, ForbiddenError):
-        raise ConfigurationError(f"{where} refuses: check TURNTIDE_ICEBERG__TOKEN, or its `credential`") from None
+        raise ConfigurationError(f"{where} denies access: see TURNTIDE_ICEBERG__TOKEN, or its `credential`") from None
     except NoSuchNamespaceError:
         raise ConfigurationError(f"{where} has no such namespace: check TURNTIDE_ICEBERG__NAMESPACE") from None
     except Exception as error:
         # Their messages may quote statements and values.
         if isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _THEIRS:
             raise StoreUnavailable(
-                f"{where} or its files in {place.warehouse or 'its warehouse'} do not serve "
-                f"({type(error).__name__}): what was committed stands, run `turntide archive publish` again"
+                f"{where} or its files in {place.warehouse or 'its warehouse'} are unavailable "
+                f"({type(error).__name__}): committed data is kept, run `turntide archive publish` again"
             ) from None
         raise

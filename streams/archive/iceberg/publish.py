@@ -213,8 +213,8 @@ class _Publisher:
                 # What became of an unknown commit is seen in the marks.
                 log.info("iceberg_commit_refused", table=self._table.name, attempt=attempt, error=type(error).__name__)
         raise StoreUnavailable(
-            f"Iceberg table {'.'.join(self._identifier)}: others committed {_ATTEMPTS} times in a row while this "
-            "publisher worked: let one publish at a time"
+            f"Iceberg table {'.'.join(self._identifier)}: other writers committed {_ATTEMPTS} times in a row during "
+            "this publication: run only one publisher at a time"
         )
 
     def _publish(self) -> Table:
@@ -247,8 +247,8 @@ class _Publisher:
             changes = TableChanges(self._con, self._table, marks)
             if not marks.before(changes.standing):
                 raise ConfigurationError(
-                    f"Iceberg table {'.'.join(self._identifier)} is further than the archive, or of other topics: it "
-                    "was published from another archive. Set TURNTIDE_ICEBERG__NAMESPACE to another one, or drop it"
+                    f"Iceberg table {'.'.join(self._identifier)} is ahead of the archive, or of other topics: it was "
+                    "published from another archive. Set TURNTIDE_ICEBERG__NAMESPACE to another one, or drop the table"
                 )
             yield self._plan_of(changes, target, marks)
         finally:

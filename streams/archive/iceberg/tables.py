@@ -156,8 +156,8 @@ def marks_of(table: Table) -> Marks:
     found = next((mark for each in ancestors_of(current, table.metadata) if (mark := _property(each, MARKS))), None)
     if found is None:
         raise ConfigurationError(
-            f"Iceberg table {'.'.join(table.name())}: no snapshot that is left says how far it is published. Somebody "
-            "else wrote it, or expired ours: drop the table, and `turntide archive publish` writes it anew"
+            f"Iceberg table {'.'.join(table.name())}: no snapshot records how far it is published. Another writer "
+            "changed it, or expired our snapshots: drop the table, and `turntide archive publish` writes it anew"
         )
     return msgspec.json.decode(found, type=Marks)
 

@@ -30,7 +30,7 @@ async def test_ctrl_c_cleans_up_on_a_cluster_that_was_there_before(tmp_path: Pat
         _, told = process.communicate(timeout=WITHIN_S)
 
     assert process.returncode == _INTERRUPTED
-    assert f"stays in {tmp_path / 'demo'}" in told
+    assert f"stay in {tmp_path / 'demo'}" in told
     assert len(ours) == len(REGISTRY.topics)
     assert await demo_topics(kafka) & ours == set()
     assert alive(children) == []

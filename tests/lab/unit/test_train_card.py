@@ -65,9 +65,9 @@ def test_a_card_says_how_its_figures_are_made_and_that_settings_were_chosen_on_t
     theirs = card_page(TurnModel(changed, write_model(changed)))
 
     assert "`turntide lab eval escalation --leave-out family`" in card_page(ours)
-    assert "chosen on these same families" in card_page(ours).partition("| red_attack |")[2]
-    assert "chosen on these same families" not in theirs
-    assert "chosen on these same families" not in card_page(carded({}))
+    assert "chosen on the same families" in card_page(ours).partition("| red_attack |")[2]
+    assert "chosen on the same families" not in theirs
+    assert "chosen on the same families" not in card_page(carded({}))
 
 
 def test_failures_found_on_shipped_data_are_not_said_of_other_data() -> None:

@@ -58,10 +58,10 @@ def test_a_file_comes_back_in_its_order(tmp_path: Path) -> None:
         (line(turns=[{"role": "user"}]), "missing required field `content`"),
         (line(turns=[{"role": "user", "content": CONFIDED, "turn": -1}]), ">= 0 - at `$.turns[0].turn`"),
         (line(session_id=""), "length >= 1 - at `$.session_id`"),
-        (line(turns=[{"role": "user", "content": CONFIDED}])[:-4], "is no labelled dialogue"),
-        (line(source=CONFIDED) + b"\xff", "is no labelled dialogue"),
-        (line(source="x").replace(b"Good", b"\xff\xfe"), "is no labelled dialogue"),
-        (b'"' + CONFIDED.encode().replace(b"\n", b" ") + b'"', "is no labelled dialogue"),
+        (line(turns=[{"role": "user", "content": CONFIDED}])[:-4], "is not a labelled dialogue"),
+        (line(source=CONFIDED) + b"\xff", "is not a labelled dialogue"),
+        (line(source="x").replace(b"Good", b"\xff\xfe"), "is not a labelled dialogue"),
+        (b'"' + CONFIDED.encode().replace(b"\n", b" ") + b'"', "is not a labelled dialogue"),
     ],
 )
 def test_an_error_names_its_line_and_holds_nothing_that_was_said(tmp_path: Path, wrong: bytes, said: str) -> None:
@@ -102,7 +102,7 @@ def test_nothing_to_read_is_said(tmp_path: Path) -> None:
             read_dialogues(tmp_path / "d.jsonl.gz")
     with pytest.raises(ConfigurationError, match=r"cannot read .*missing\.jsonl: No such file"):
         read_dialogues(tmp_path / "missing.jsonl")
-    for content, said in ((b"\n \n", "holds no dialogue"), (line() + b"\n" + line(), "line 2: session_id s comes")):
+    for content, said in ((b"\n \n", "has no dialogue"), (line() + b"\n" + line(), "line 2: session_id s is repeated")):
         (tmp_path / "d.jsonl").write_bytes(content)
         with pytest.raises(ConfigurationError, match=said):
             read_dialogues(tmp_path / "d.jsonl")

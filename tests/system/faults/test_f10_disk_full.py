@@ -35,7 +35,7 @@ async def test_the_local_vector_store_goes_on_when_there_is_room(tmp_path: Path)
     await store.close()
 
     assert (full.returncode, roomy.returncode) == (1, 0)
-    assert "Check space and rights there" in full.stderr
+    assert "Check disk space" in full.stderr
     assert str(tmp_path) in full.stderr
     assert set(range(durable)) <= kept
     assert in_the_end == TURNS_TO_INDEX
