@@ -133,7 +133,7 @@ async def test_delete_below_keeps_the_bound_and_other_sessions(store: VectorStor
     """`below` is exclusive; a session's clean-up touches no other, and a forgotten filter empties no collection."""
     await store.upsert(TURNS, [point(session, turn) for session in "ab" for turn in range(10)])
     await store.delete(TURNS, where={"session_id": "a"}, below=("turn", 7))
-    with pytest.raises(ConfigurationError, match="name a condition"):
+    with pytest.raises(ConfigurationError, match="give a condition"):
         await store.delete(TURNS, where={}, below=("turn", 5))
 
     assert await turns_of(store, session_id="a") == [7, 8, 9]
