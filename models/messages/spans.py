@@ -1,16 +1,15 @@
 """Traced calls of language models, as turns.
 
-A call repeats the history of its conversation, so most of what it says was said by earlier calls. From each call come
+A call repeats the history of its conversation, so earlier calls had most of its messages. Of each call are read
 
-* its answer, and what its history has since the answer before: these are new;
-* the four turns before that: they came with earlier calls, and are known again; if a call was lost they are not;
-* the instructions at the head, while the history has no second turn of a user.
+* its answer, and the messages of its history since the previous answer: these are new;
+* the four turns before these: earlier calls had them, so they are repeats, unless a call was lost;
+* the instructions at the beginning, while the history has only one user turn.
 
-What stands before is not read again, so a history may be longer than the ids that a session remembers. A turn's
-`message_id` is made of its conversation, role and text, and of how often the history before it says the same: its
-place, told in a way that does not move when an application cuts off the head of a history, puts other instructions
-before it, or has two models answer one message. A call alone decides, so calls in any order, repeated, or cut into
-several requests are the same turns.
+Earlier messages are not read again, so a history may be longer than a session's list of known ids. A turn's
+`message_id` is derived from its conversation, role and text, and the number of equal messages before it. So it does not
+change if an application drops the beginning of a history, changes the instructions, or sends one message to two models.
+Each call is read independently, so calls in any order, repeated, or split into several requests give the same turns.
 """
 
 from collections import Counter
@@ -37,22 +36,22 @@ _EPOCH = datetime.min.replace(tzinfo=UTC)
 
 
 class SpanEvent(Struct, frozen=True):
-    """Something that happened within a span, or a log record; `said` is its attributes and its body."""
+    """An event of a span, or a log record; `said` has its attributes and its body."""
 
     name: str
     said: Mapping[str, Any]
 
 
 class TracedSpan(Struct, frozen=True, kw_only=True):
-    """A span as far as it tells of a conversation.
+    """The parts of a span that are used for conversations.
 
     Attributes:
-        attributes: By their flat names, `gen_ai.prompt.0.content`.
-        events: In their order.
-        resource: Attributes of what sent it.
-        trace_id: In hexadecimal digits; empty: none.
-        started_at: None: it does not say.
-        ended_at: Likewise.
+        attributes: Attributes by flat name, `gen_ai.prompt.0.content`.
+        events: Events in order.
+        resource: Attributes of its resource.
+        trace_id: Trace id in hexadecimal digits; empty: none.
+        started_at: Start time; None: missing.
+        ended_at: End time; None: missing.
     """
 
     attributes: Mapping[str, Any]
@@ -64,12 +63,12 @@ class TracedSpan(Struct, frozen=True, kw_only=True):
 
 
 def turns_in(spans: Iterable[TracedSpan]) -> list[IncomingTurn]:
-    """Turns of some spans, each once, in the order in which models were called."""
+    """Turns of spans, without repeats, in the order of the model calls."""
     return each_once(turns_by_call(spans))
 
 
 def turns_by_call(spans: Iterable[TracedSpan]) -> list[list[IncomingTurn]]:
-    """What is to be read of each call of a model, in their order; other spans, and such without messages, give none."""
+    """The turns to read of each model call, in order; other spans, and spans without messages, give none."""
     ordered = sorted(spans, key=lambda span: span.started_at or span.ended_at or _EPOCH)
     return [turns for span in ordered if (turns := turns_of(span))]
 
@@ -83,7 +82,7 @@ def each_once(calls: Iterable[Iterable[IncomingTurn]]) -> list[IncomingTurn]:
 
 
 def turns_of(span: TracedSpan) -> list[IncomingTurn]:
-    """What is to be read of one span, see the head of this module."""
+    """The turns to read of one span, see the module's docstring."""
     attributes = _with_inner(span.attributes)
     if any(attributes[name] not in calls for name, calls in _TABLE["calls"].items() if name in attributes):
         return []
@@ -121,7 +120,7 @@ def _flat(messages: Iterable[ChatMessage]) -> list[_Turn]:
 
 
 def _read(history: Sequence[_Turn]) -> list[int]:
-    """Which turns of a history are read."""
+    """The turns of a history that are read."""
     instructed = next((n for n, each in enumerate(history) if each.role is not Role.SYSTEM), len(history))
     new = max((n + 1 for n, each in enumerate(history) if each.answered), default=0)
     begin = 0 if sum(each.role is Role.USER for each in history) <= 1 else instructed
@@ -138,7 +137,7 @@ def _places(said: Iterable[_Turn]) -> list[int]:
 
 
 def flat(nested: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes by their flat names, of objects and lists within each other.
+    """Attributes by flat name, from nested objects and lists.
 
     >>> flat({"llm": {"input_messages": [{"message.role": "user"}]}})
     {'llm.input_messages.0.message.role': 'user'}
@@ -154,7 +153,7 @@ def flat(nested: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(span: TracedSpan) -> tuple[list[ChatMessage], list[ChatMessage]]:
-    """History and answer: of the span's attributes, else of its events."""
+    """History and answer, from the span's attributes, else from its events."""
     history, answer = _of_attributes(span.attributes)
     for event in () if history or answer else span.events:
         given, said = _of_attributes(event.said)
@@ -178,7 +177,7 @@ def _of_attributes(attributes: Mapping[str, Any]) -> tuple[list[ChatMessage], li
 
 
 def _with_inner(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """With what OpenInference has as JSON in an attribute: what a framework knows of a run, and parameters."""
+    """Attributes with the ones that OpenInference stores as JSON: a framework's metadata of a run, and parameters."""
     told = {name: _object(attributes.get(name)) for name in _TABLE["names"]["inner"]}
     return {f"{name}.{below}": value for name, inner in told.items() for below, value in inner.items()} | dict(
         attributes
@@ -198,5 +197,5 @@ def _first(attributes: Mapping[str, Any], what: str) -> str | None:
 
 
 def _fit(name: str) -> str:
-    """A name as ids may be; one that is too long, or holds what cannot be seen, is told by its hash."""
+    """A name as a valid id; one that is too long, or has invisible characters, is replaced by its hash."""
     return name if len(name) <= _LONGEST_ID and name.isprintable() else named_id(name)

@@ -1,18 +1,18 @@
 """Project memory, over all conversations of one project: start reading here.
 
-`fold` takes the project and one event of `commands.v1`, and gives the project after it and what is to be emitted. It is
-the same in the stream and in replay; the clock of a project is the broker's time of the record.
+`fold` applies one event of `commands.v1` to a project and returns the outputs. Stream and replay use the same function;
+the clock of a project is the broker's time of the record.
 
 - **Short term**: the last messages of each conversation verbatim, older ones as chunks (`project/talk.py`).
-- **Long term**: what is said becomes a memory if it is sure enough, else it is pending (`project/work.py`);
+- **Long term**: a statement becomes a memory if its confidence is high enough, else a pending fact (`project/work.py`);
   memories strengthen, supersede and contradict each other (`project/long_term.py`).
 - **Episodes**: key moments of conversations (`project/narrative.py`).
 - **By hand**: people add, edit, relate, delete and import (`project/commands.py`); each command is audited and
-answered, also if it changes nothing.
-- **Consolidation**: by the log's clock, a step with each event, so that none takes long (`project/consolidation.py`).
-- **Erasing**: what only the erased sessions said goes (`project/work.py`), as far as one write takes it with each step.
+  answered, also if it changes nothing.
+- **Consolidation**: by the log's clock, one short step with each event (`project/consolidation.py`).
+- **Erasure**: data that only the erased sessions stated is removed, one write a step (`project/work.py`).
 
-`project/state.py` has what is kept, `project/outputs.py` what is told.
+`project/state.py` defines the state, `project/outputs.py` the outputs.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ def fold(
     now: datetime,
     policy: Policy,
 ) -> list[events.ProjectOutput]:
-    """Fold one event into a project with all its steps (`fold_step`); gives what is to be emitted, in order."""
+    """Fold one event into a project with all its steps (`fold_step`); returns the outputs in order."""
     outputs, done = [], False
     while not done:
         step, done = fold_step(state, event, position, now, policy)
@@ -53,22 +53,20 @@ def fold_step(
     now: datetime,
     policy: Policy,
 ) -> tuple[list[events.ProjectOutput], bool]:
-    """Fold one event as far as one write of the changelog takes it.
+    """Fold one event as far as one write of the changelog allows.
 
-    Most are done with one step. Erasures and accesses may take more: the next one begins with the same event and the
-    state as it is then, so a step can be stored before the next, and a crash between them is made up for by the event
-    that comes again.
+    Most events need one step. Erasures and accesses may need more: each further step gets the same event and the
+    current state. So a step can be stored before the next one, and after a crash the repeated event continues.
 
     Args:
         state: The project, possibly a new one; changed in place.
-        event: What happened.
-        position: The record of `commands.v1` that carried it.
-        now: The broker's time of that record.
+        event: The event.
+        position: Its position in `commands.v1`.
+        now: The broker's time of its record.
         policy: The rules.
 
     Returns:
-        What is to be emitted, in order: at last, if anything changed, how far the project is. And whether the event
-        is done.
+        The outputs in order; if anything changed, the project's stats are last. And whether the event is finished.
     """
     if isinstance(event, events.ProjectErased):
         return [], not state.known or state.erase_step()
@@ -86,11 +84,11 @@ FOLDING: Final = Folding(
 
 
 class FoldedProject:
-    """One project without a log, folded in this process; its view is up to date after each event.
+    """One project folded in this process, without a log; its view is current after each event.
 
     Attributes:
-        view: What readers ask; another one from when the project is erased.
-        offset: Of the last event.
+        view: View for readers; replaced when the project is erased.
+        offset: Offset of the last event.
     """
 
     def __init__(self, app_id: str, project_id: str, policy: Policy) -> None:
@@ -100,7 +98,7 @@ class FoldedProject:
         self._state = ProjectState(events.project_key(app_id, project_id), lambda _entity: None, policy)
 
     def take(self, event: events.ProjectEvent | events.ProjectErasure, now: datetime) -> list[events.ProjectOutput]:
-        """Fold an event; `now` is what the broker's time of its record would be."""
+        """Fold an event; `now` stands in for the broker's time of its record."""
         self.offset += 1
         self._state.begin_event()
         outputs = fold(self._state, event, events.Position(COMMANDS.name, 0, self.offset), now, self._policy)
@@ -114,7 +112,7 @@ class FoldedProject:
 
 
 def _begins(event: events.ProjectEvent | events.ProjectErasure) -> bool:
-    """Whether there is something in it to know a project by: else a forgotten name would come back."""
+    """Whether an event creates a project; else an erased name could come back."""
     if isinstance(event, events.ConversationStatusSet):
         return event.status == "active"
     return isinstance(event, events.ProjectTurnAdded | events.ProjectMemoryAdded | events.ProjectImported)
@@ -123,7 +121,7 @@ def _begins(event: events.ProjectEvent | events.ProjectErasure) -> bool:
 def _unknown(
     emission: ProjectEmission, event: events.ProjectEvent | events.ProjectErasure
 ) -> list[events.ProjectOutput]:
-    """Of a project that nobody knows nothing is written; that somebody asked is audited."""
+    """Audit a command to an unknown project; nothing else is written."""
     if isinstance(event, events.ManualProjectCommand):
         result = events.DeedResult(request_id=event.request_id, outcome="not_found")
         emission.audited(str(event.__struct_config__.tag), event.by, result)
@@ -131,10 +129,10 @@ def _unknown(
 
 
 class _ProjectStep(CommandFold):
-    """One event on its way into a project."""
+    """Application of one event to a project."""
 
     def take(self, event: events.ProjectEvent | events.ProjectSessionErased) -> tuple[list[events.ProjectOutput], bool]:
-        """Take the event, then a step of the consolidation if one is due; gives outputs, and whether that was all."""
+        """Apply the event, then a step of a due consolidation; returns outputs, and whether the event is finished."""
         done = True
         of_session = events.ProjectTurnAdded | events.ProjectConversationEnded
         if isinstance(event, of_session) and not is_new(self._head.seen, event.source, event.id):
@@ -162,7 +160,7 @@ class _ProjectStep(CommandFold):
         return self.finish(), done
 
     def _begin_life(self, event: events.ProjectEvent | events.ProjectSessionErased) -> None:
-        """Something is kept for the first time: a name under which all was refused stays unknown."""
+        """Create the project at its first stored item; a name under which everything was refused stays unknown."""
         if self._state.known or not self._head.items:
             return
         head, place = self._state.head, self._position
@@ -182,7 +180,7 @@ class _ProjectStep(CommandFold):
         self.release()
 
     def _answered(self, answer: events.StatementsRead | events.ProjectSummarised) -> None:
-        """What a slower stage says counts as long as its conversation is there, and no session was erased since."""
+        """Apply the answer of a slower stage, if its conversation exists and no session was erased since."""
         conversation = self._state.conversation(answer.session_id)
         if conversation is None or is_late(answer, self._head.erased_offset):
             return

@@ -1,20 +1,20 @@
 """Short-term memory of a project: the last messages verbatim, older ones as chunks (project memory, Layer 2). Pure.
 
-| when | then |
+| condition | effect |
 |---|---|
-| more than `recent_messages` are at hand | the oldest `chunk_messages` become a chunk |
-| more than `max_chunks` of a conversation | the two oldest become one: `Earlier: … Then: …` |
-| a conversation is not active, and the project went on for `retention_turns` | what is left of it becomes chunks too |
-| a late turn | takes its place by number, also before those that are at hand |
+| more than `recent_messages` verbatim messages | the oldest `chunk_messages` become a chunk |
+| more than `max_chunks` of a conversation | the two oldest are merged: `Earlier: … Then: …` |
+| an inactive conversation, after `retention_turns` turns of the project | its remaining messages become chunks, too |
+| a late turn | is inserted by its number, also before all verbatim messages |
 
-The state of a conversation (`ConversationState`), an entity of its own:
+The state of a conversation (`ConversationState`), a separate entity:
 
 | part | content | written |
 |---|---|---|
-| `head` | the conversation, its place, its chunks' places | by each of its turns |
-| `t<turn>` | messages at hand, one each | by its turn |
-| `k<number>` | chunks by their first number | when one comes or merges |
-| `w` | what detection of episodes remembers between turns | when it changes |
+| `head` | the conversation, its slot, its chunks' slots | by each of its turns |
+| `t<turn>` | a verbatim message | by its turn |
+| `k<number>` | a chunk, by its first number | when it is created or merged |
+| `w` | state of the detection of episodes | when it changes |
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _EARLIER, _THEN = "Earlier: ", "\n\nThen: "
 
 
 class RecentMessage(Struct, frozen=True, array_like=True, gc=False):
-    """A turn at hand, its content cut at `message_chars`."""
+    """A verbatim turn, its content truncated to `message_chars`."""
 
     turn: int
     role: Role
@@ -51,10 +51,10 @@ class RecentMessage(Struct, frozen=True, array_like=True, gc=False):
 
 
 class ChunkPlace(Struct, frozen=True, gc=False):
-    """Identity of a new chunk, and the time of its making."""
+    """Identity of a new chunk, and its creation time."""
 
     key: str
-    """Of the project."""
+    """Key of the project."""
     conversation_id: str
     number: int
     now: datetime
@@ -63,7 +63,7 @@ class ChunkPlace(Struct, frozen=True, gc=False):
 def chunk_of(
     messages: Sequence[RecentMessage], place: ChunkPlace, policy: ShortTermPolicy, risky: tuple[str, ...] = ()
 ) -> ConversationChunk:
-    """Compress messages, the oldest first; at least one."""
+    """Compress messages, oldest first; at least one."""
     sentence_chars = max(1, policy.summary_chars // policy.summary_sentences)
     said = summarise(
         [Passage(message.content) for message in messages],
@@ -94,13 +94,13 @@ def chunk_of(
 
 
 def is_as_asked(item: ConversationChunk | ProjectEpisode, answer: ProjectSummarised) -> bool:
-    """Whether an item is what a summary was asked for: it neither grew nor merged since."""
+    """Whether an item is unchanged since the request for its summary: neither extended nor merged."""
     said = (item.id, item.conversation_id, item.first_turn, item.last_turn)
     return said == (answer.item_id, answer.session_id, answer.first_turn, answer.last_turn)
 
 
 def told_anew(chunk: ConversationChunk, answer: ProjectSummarised, policy: ShortTermPolicy) -> ConversationChunk:
-    """The chunk with a slower summariser's words, and with its topics if it named any."""
+    """The chunk with a slower summariser's summary, and with its topics if it has any."""
     summary = cut_short(answer.summary, policy.summary_chars)
     return msgspec.structs.replace(
         chunk,
@@ -112,7 +112,7 @@ def told_anew(chunk: ConversationChunk, answer: ProjectSummarised, policy: Short
 
 
 def merged(earlier: ConversationChunk, later: ConversationChunk, policy: ShortTermPolicy) -> ConversationChunk:
-    """Two neighbours as one (project memory, Chunk Compression); it keeps the earlier one's id."""
+    """Merge two adjacent chunks (project memory, Chunk Compression); the result has the earlier one's id."""
     summary = joined_in_order([*_passages(earlier.summary), *_passages(later.summary)], policy.merged_summary_chars)
     topics = list(dict.fromkeys([*earlier.key_topics, *later.key_topics]))
     return msgspec.structs.replace(
@@ -131,7 +131,7 @@ def merged(earlier: ConversationChunk, later: ConversationChunk, policy: ShortTe
 
 
 def joined_in_order(passages: Sequence[str], most_chars: int) -> str:
-    r"""Summaries as the source joins them; what is oldest goes where they are too long together.
+    r"""Summaries joined as in the source; if they are too long, the oldest ones are dropped.
 
     >>> joined_in_order(["We met.", "We built.", "We sang."], 100)
     'Earlier: We met.\n\nThen: We built.\n\nThen: We sang.'
@@ -149,12 +149,12 @@ def _passages(summary: str) -> list[str]:
 
 
 def cut_short(text: str, most_chars: int) -> str:
-    """The text, or as much of its beginning as there is room for, with an ellipsis."""
+    """The text, truncated with an ellipsis if it is too long."""
     return text if len(text) <= most_chars else text[: most_chars - 1].rstrip() + "…"
 
 
 def with_turn(conversation: ProjectConversation, turn: int, at: datetime) -> ProjectConversation:
-    """The conversation went on; it is active again if it was not."""
+    """The conversation after a turn, as active."""
     recent = conversation.recent
     place = len(recent)
     while place and recent[place - 1] > turn:
@@ -173,7 +173,7 @@ def with_turn(conversation: ProjectConversation, turn: int, at: datetime) -> Pro
 def with_status(
     conversation: ProjectConversation, status: ConversationStatus, at: datetime, summary: str = ""
 ) -> ProjectConversation:
-    """The conversation in another state; of one that ended the first end counts."""
+    """The conversation in another state; only its first end counts."""
     if status == conversation.status and summary in {"", conversation.summary}:
         return conversation
     return msgspec.structs.replace(
@@ -185,7 +185,7 @@ def with_status(
 
 
 def named_in(names: Sequence[str], more: Sequence[str], most: int) -> list[str]:
-    """Names with further ones behind them, each once, the latest so many.
+    """Names and further ones after them, without repeats, at most the latest `most`.
 
     >>> named_in(["a", "b"], ["a", "c"], 2)
     ['a', 'c']
@@ -195,16 +195,16 @@ def named_in(names: Sequence[str], more: Sequence[str], most: int) -> list[str]:
 
 
 class ConversationHead(Struct, array_like=True):
-    """State of a conversation beside its messages and chunks."""
+    """State of a conversation without its messages and chunks."""
 
     conversation: ProjectConversation
     slot: int
     user_id: str = ""
-    """Who spoke first in it."""
+    """User of its first turn."""
     numbered: int = 0
-    """Chunks of all time; the newest has this number."""
+    """Number of chunks of all time, and number of the newest."""
     chunks: list[tuple[int, int]] = []
-    """First number and place of each present one, in order."""
+    """First number and slot of each existing chunk, in order."""
 
 
 _WATCH = "w"
@@ -214,7 +214,7 @@ class ConversationState:
     """Working copy of one conversation.
 
     Attributes:
-        head: What is known of it; `save` writes it.
+        head: Its head; `save` writes it.
     """
 
     def __init__(self, parts: Parts, head: ConversationHead) -> None:
@@ -232,26 +232,26 @@ class ConversationState:
         self._parts.put(HEAD, encode(self.head))
 
     def put(self, message: RecentMessage) -> None:
-        """Keep a message verbatim."""
+        """Store a message verbatim."""
         self._parts.put(f"t{message.turn}", encode(message))
 
     def message(self, turn: int) -> RecentMessage | None:
-        """A message at hand."""
+        """A verbatim message."""
         return LAYOUT.part(self._parts, f"t{turn}", RecentMessage)
 
     def messages(self, turns: Iterable[int]) -> list[RecentMessage]:
-        """Messages at hand; those that an import does not have are left out."""
+        """Verbatim messages, without those that an import lacks."""
         return [message for turn in turns if (message := self.message(turn)) is not None]
 
     def take(self, turns: Iterable[int]) -> list[RecentMessage]:
-        """Messages that leave the short term."""
+        """Remove messages from the short term and return them."""
         found = self.messages(turns)
         for message in found:
             self._parts.drop(f"t{message.turn}")
         return found
 
     def put_chunk(self, chunk: ConversationChunk, slot: int) -> None:
-        """Keep a chunk, new or as it is now."""
+        """Store a chunk, new or changed."""
         head = self.head
         place = (chunk.first_number, slot)
         if place not in head.chunks:
@@ -260,13 +260,13 @@ class ConversationState:
         self._parts.put(f"k{chunk.first_number}", encode(chunk))
 
     def chunk(self, number: int) -> ConversationChunk:
-        """A chunk that the head names, by its first number."""
+        """A chunk of the head, by its first number."""
         chunk = LAYOUT.part(self._parts, f"k{number}", ConversationChunk)
         assert chunk is not None, "the head and its parts are written together"  # noqa: S101
         return chunk
 
     def drop_chunk(self, number: int) -> tuple[ConversationChunk, int]:
-        """Let go of a chunk; gives it and its place."""
+        """Remove a chunk; returns it and its slot."""
         chunk = self.chunk(number)
         (slot,) = [slot for first, slot in self.head.chunks if first == number]
         self.head.chunks = [place for place in self.head.chunks if place[0] != number]
@@ -278,7 +278,7 @@ class ConversationState:
         return LAYOUT.part(self._parts, _WATCH, NarrativeState) or NarrativeState()
 
     def keep_watch(self, watch: NarrativeState) -> None:
-        """Write it."""
+        """Write the state of episode detection."""
         self._parts.put(_WATCH, encode(watch))
 
     def drop(self) -> None:

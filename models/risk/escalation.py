@@ -1,20 +1,20 @@
-"""Escalation state of a session, turn by turn: its signals, what each turn added, and what others say of it.
+"""Escalation state of a session, turn by turn: its signals, the share of each turn, and other judgements.
 
-Kept as part `e` of a session that a model judges (`Policy.judging_model`), written when it changed. What
-is kept of the signals is what they were before the last message, and that message: another piece of it can still come
-and take its place, and what they are now is always one observation away.
+Stored as part `e` of a session that a model judges (`Policy.judging_model`), when it changed. The state has the signals
+before the last message, and that message: a further piece of it can still arrive and replace it, and the current
+signals are one observation away.
 
 | input | rule |
 |---|---|
-| a scored user turn | observed in the order of arrival, whatever its number |
+| a scored user turn | observed in order of arrival, with any number |
 | duplicate, late, or without a risk of the scorer | not observed |
-| user turns with none between, within `merge_within` of the first | one message: its highest risk, all that it does |
-| about an allowed topic | passed over |
-| refusal by the assistant | known to the next user turn |
+| consecutive user turns within `merge_within` of the first | one message: its highest risk, all of its features |
+| about an allowed topic | not weighed |
+| refusal by the assistant | an input of the next user turn |
 | no risky turn among the last `around_turns` | signals of the course count up to `alone_bound` |
-| weights or rules other than the last turn was judged by | what came before is weighed anew, as one sum |
-| a second reader's reading of it | observed with it, where one is configured |
-| a slower judge's answer | stands as long as the alert that it is about |
+| other weights or rules than at the last turn | earlier turns are weighed again, as one sum |
+| a second reader's reading of it | observed with it, if one is configured |
+| a slower judge's answer | counts as long as its alert exists |
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ PART = "e"
 
 
 class Piece(Struct, array_like=True, frozen=True, gc=False):
-    """A user turn, or all pieces so far of a message that was sent as several within seconds.
+    """A user turn, or all pieces so far of a message that was sent as several turns within seconds.
 
-    Fields are only ever added at the end.
+    New fields are only appended.
 
     Attributes:
-        turn: Number of the latest piece; what is not named here is as in `Observation`.
+        turn: Number of the latest piece; fields not listed here are as in `Observation`.
         features: Bits, in the order of the fields of `Features`.
         at: Event time of the latest piece.
-        counted: Counted turns of the session up to it, so that one in between is noticed.
-        begun_at: Event time of the first piece; None where there is no other.
+        counted: Counted turns of the session up to it, to detect turns in between.
+        begun_at: Event time of the first piece; None with a single piece.
     """
 
     turn: int
@@ -61,15 +61,15 @@ class Piece(Struct, array_like=True, frozen=True, gc=False):
     begun_at: datetime | None = None
 
     def continues(self, before: Piece, within: timedelta) -> bool:
-        """Whether it is a further piece of the message `before`, whose first piece it is measured from.
+        """Whether it is a further piece of the message `before`, by the time since its first piece.
 
-        Measured from the latest, turns sent fast enough would be one message without end.
+        By the time since the latest piece, turns sent fast enough would be one endless message.
         """
         begun_at = before.begun_at or before.at
         return within > ZERO and self.counted == before.counted + 1 and abs(self.at - begun_at) <= within
 
     def joined_to(self, before: Piece) -> Piece:
-        """The message with this piece: what stood before the message is what stood before its first piece."""
+        """The message with this piece added; the turn before the message is the one before its first piece."""
         return structs.replace(
             self,
             risk=max(self.risk, before.risk),
@@ -81,12 +81,12 @@ class Piece(Struct, array_like=True, frozen=True, gc=False):
         )
 
     def observation(self) -> Observation:
-        """As the signals see it."""
+        """The observation for the signals."""
         return Observation(self.turn, self.risk, _features_of(self.features), self.marks, self.nearness, self.refused)
 
 
 def bits_of(features: Features) -> int:
-    """Features as bits, the first field the lowest.
+    """Features as bits; the first field is the lowest bit.
 
     >>> bits_of(Features(question=True, imperative=True))
     5
@@ -99,34 +99,34 @@ def _features_of(bits: int) -> Features:
 
 
 class KeptJudgement(Struct, array_like=True):
-    """Layout of the part. Fields are only ever added at the end."""
+    """Layout of the part. New fields are only appended."""
 
     unused_signals: bytes = b""
-    """Keeps the place of signals as earlier releases had them: a session of theirs goes on with its last message."""
+    """Unused position of the signals of earlier releases: their sessions continue with the last message."""
     message: Piece | None = None
-    """The last one that was observed."""
+    """The last observed message."""
     unused: int = 0
-    """Keeps the place of what is no longer read."""
+    """Unused position of a removed field."""
     log_odds: int = 0
-    """Of the last judgement, in ten-thousandths, as all that follows."""
+    """Log-odds of the last judgement in ten-thousandths, like the following."""
     shares: list[tuple[int, int]] = []
-    """Turn and what it added, the last ones, in the order of arrival."""
+    """Last turns with their shares, in order of arrival."""
     earlier: int = 0
-    """What was added before those, and by a judge."""
+    """Shares before those, and those of a judge."""
     evidence_turns: int = 0
-    """Turns that added more than nothing, over the whole session."""
+    """Turns of the whole session with a positive share."""
     begun: bool = False
-    """Whether a user turn came that could be observed."""
+    """Whether a user turn was observable."""
     refused: bool = False
     """Whether the assistant refused since the last user turn."""
     upstream: float | None = None
     judge: float | None = None
     risky_ago: int = 1
-    """Weighed turns since a risky one, itself included; 0: none is around. Unknown of what an earlier release kept."""
+    """Weighed turns since a risky one, including it; 0: none nearby. Unknown for state of an earlier release."""
     before: bytes = b""
-    """The signals before `message`, encoded; empty: as they begin."""
+    """The signals before `message`, encoded; empty: their initial state."""
     readings: Readings | None = None
-    """A second reader's, `message` included; None, and not written, where it read nothing."""
+    """Readings of a second reader, including `message`; None, and not stored, without any."""
 
 
 _decode = msgspec.msgpack.Decoder(KeptJudgement).decode
@@ -135,10 +135,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Escalating:
-    """The judgement of one session as it goes on. Reads and writes its own part.
+    """The judgement of one open session. Reads and writes its own part.
 
     Attributes:
-        kept: What is kept of it; only this class changes it.
+        kept: Its stored state; only this class changes it.
     """
 
     def __init__(self, parts: Parts, model: CombinationModel, policy: EscalationPolicy) -> None:
@@ -165,19 +165,19 @@ class Escalating:
 
     @property
     def probability(self) -> float:
-        """That the session escalates, 0-1, after the last turn that was weighed."""
+        """Probability that the session escalates, 0-1, after the last weighed turn."""
         return probability_of(self.kept.log_odds)
 
     @property
     def values(self) -> Mapping[str, float]:
-        """Of the sequence signals by name, each 0-1."""
+        """Values of the sequence signals by name, each 0-1."""
         return self._grounds().values
 
     def evidence(self, risks: Mapping[int, float]) -> dict[int, float]:
-        """Turns that added to the log-odds, and what, of the last ones.
+        """The last turns with a positive share of the log-odds, and their shares.
 
-        The session's first turn makes a level where none was, so it always adds: it is evidence from a risk on that
-        stands out (`first_evidence_risk`); a greeting is none.
+        The session's first turn sets the first level, so its share is always positive: it counts as evidence only from
+        `first_evidence_risk`.
 
         Args:
             risks: Risk of turns by number.
@@ -189,21 +189,21 @@ class Escalating:
         return found
 
     def refuse(self) -> None:
-        """The assistant declined to answer."""
+        """Record a refusal by the assistant."""
         self.kept.refused = self._changed = True
 
     def pass_over(self) -> None:
-        """A user turn came that is not to be weighed."""
+        """Record a user turn that is not weighed."""
         self.kept.begun, self.kept.refused, self._changed = True, False, True
 
     def observe(self, seen: Observation, at: datetime, counted: int, *, risky: bool) -> None:
         """Show a user turn to the signals; `weigh` it afterwards.
 
         Args:
-            seen: The turn with the scorer's risk, also where a producer sent another one.
+            seen: The turn with the scorer's risk, also if a producer sent another one.
             at: Its event time.
-            counted: Turns of the session that were counted up to it, itself included.
-            risky: Whether it is risky by itself.
+            counted: Counted turns of the session up to and including it.
+            risky: Whether the turn alone is risky.
         """
         kept = self.kept
         features = bits_of(seen.features)
@@ -226,11 +226,11 @@ class Escalating:
         kept.message, kept.begun, kept.refused, self._changed = message, True, False, True
 
     def weigh(self, turn: int, upstream: float | None) -> None:
-        """Judge anew after a counted turn; what changed is the turn's share.
+        """Update the judgement after a counted turn; the change is the turn's share.
 
         Args:
             turn: Its number.
-            upstream: The source formulas' score after it, None where no turn of the session brought a risk of its own.
+            upstream: Score of the source formulas after it; None if no turn of the session came with a risk.
         """
         kept = self.kept
         self._changed |= kept.upstream != upstream
@@ -252,10 +252,10 @@ class Escalating:
         del kept.shares[:surplus]
 
     def hear(self, probability: float | None) -> bool:
-        """A slower judge answered, or (None) its answer stands no longer; what it changes is no turn's share.
+        """Apply a slower judge's answer, or withdraw it (None); the change belongs to no turn's share.
 
         Returns:
-            Whether that is another answer than the one that stood.
+            Whether the answer changed.
         """
         kept = self.kept
         if kept.judge == probability:
@@ -265,11 +265,11 @@ class Escalating:
         return True
 
     def judgement(self) -> Judgement:
-        """As it is now, taken apart by signal."""
+        """The current judgement, by signal."""
         return judge(self._grounds(), self._model, self._policy)
 
     def escalation(self, threshold: float) -> Escalation:
-        """The judgement as alerts tell it, the strongest contribution first."""
+        """The judgement for alerts, strongest contribution first."""
         kept, grounds, whole = self.kept, self._grounds(), self.judgement()
         phrases = self._present_signals().phrases()
         phrases[UPSTREAM] = (
@@ -294,7 +294,7 @@ class Escalating:
         )
 
     def _judge_anew(self) -> int:
-        """What the judgement gains by what is known now."""
+        """Update the judgement; returns the change of the log-odds."""
         kept, log_odds = self.kept, self.judgement().log_odds
         added, kept.log_odds = log_odds - kept.log_odds, log_odds
         self._changed |= added != 0

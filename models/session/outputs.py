@@ -1,4 +1,4 @@
-"""The events a session emits, built from its state: of turns and memories, and of what an input does to risk."""
+"""Events that a session emits, built from its state: about turns, memories and risk."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from models.text.words import estimate_tokens, latest_that_fit, utf8_bytes
 from models.wire.arrival import SessionTimedOut
 
 TOPICS_STAGE = "topics"
-"""Stage of a dead letter whose bytes are no input: it cannot be replayed."""
+"""Stage of a dead letter whose bytes are not an input, so it cannot be replayed."""
 _TIMED_OUT_ORDINAL = 1 << 20
-"""A time-out is caused by the record that moved the watermark. That can be the session's own next turn, whose outputs
-then have the same source: ordinals from here on keep the two apart, and multiples of it sessions of one id."""
+"""A time-out is caused by the record that moved the watermark. This can be the session's own next turn, whose outputs
+then have the same source: ordinals from here on separate the two, and its multiples sessions with the same id."""
 
 
 _FINGERPRINT = "alert-fingerprint"
 _EARLIER = 4
-"""Of what a language model sees of a conversation, at most one part in so many is summaries of what does not fit."""
+"""At most one part in this many of a language model's input consists of summaries of earlier turns."""
 
 
 def forms_of(event: events.OutputEvent) -> tuple[events.OutputEvent, ...]:
-    """The event, and as releases up to 0.2 emitted it: fingerprints of their alerts did not name the app."""
+    """The event, and its form in releases up to 0.2, whose alert fingerprints did not include the app."""
     if not isinstance(event, events.AlertChanged):
         return (event,)
     return event, structs.replace(event, fingerprint=named_id(_FINGERPRINT, event.session_id))
 
 
 class SessionEmission(entity.Emission[events.OutputEvent]):
-    """What one fold emits, in order.
+    """Outputs of one fold, in order.
 
     Args:
-        step: The input and the session, which the outputs describe as it is when they are made.
+        step: The input and the session; an output has the session's state at the time of its creation.
     """
 
     def __init__(self, step: RiskStep) -> None:
@@ -67,7 +67,7 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
     # --- of turns and memories
 
     def windows(self, closed: list[ClosedWindow]) -> None:
-        """One event per closed window."""
+        """Emit an event for each closed window."""
         for window in closed:
             self.outputs.append(
                 events.WindowClosed(
@@ -81,7 +81,7 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
             )
 
     def segment(self, segment: KeptSegment) -> None:
-        """A segment was compacted, or its summary replaced."""
+        """Emit a compacted segment, or its new summary."""
         self.outputs.append(
             events.SegmentCompacted(
                 **self._common("segment_compacted"),
@@ -94,7 +94,7 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
         )
 
     def segment_request(self, segment: KeptSegment, turns: Sequence[BufferedTurn]) -> None:
-        """A slower summariser is asked for a segment."""
+        """Request a segment's summary from a slower summariser."""
         chars = self._policy.memory.asked_chars
         self.outputs.append(
             events.SegmentRequested(
@@ -107,7 +107,7 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
         )
 
     def user_turn(self, turn: events.Turn) -> None:
-        """A turn is the user's too: whoever folds users goes on from here."""
+        """Forward a turn to its user's memory."""
         common = self._common("user_turn_added", turn)
         self.outputs.append(
             events.UserTurnAdded(
@@ -116,7 +116,7 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
         )
 
     def project_turn(self, turn: events.Turn, project_id: str) -> None:
-        """A turn is its project's too: whoever folds projects goes on from here."""
+        """Forward a turn to its project's memory."""
         projects, place = self._head.projects, [turn.app_id, project_id]
         if place not in projects and len(projects) < self._policy.projects.projects_of_session:
             self._head.projects = [*projects, place]
@@ -128,7 +128,7 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
         )
 
     def project_conversations(self, reason: str, status: Literal["ended", "paused"]) -> None:
-        """The session closed: the projects that were spoken of in it are told, while there are not too many."""
+        """Report the closed session to its projects, up to a maximum number."""
         last_turn = self._head.last_turn
         for app_id, project_id in self._head.projects:
             common = self._common("project_conversation_ended")
@@ -140,7 +140,7 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
             )
 
     def topic(self, change: TopicChange) -> None:
-        """A topic came, went or changed: the whole of it, without text but title and summary."""
+        """Emit the whole of a new, changed or removed topic; its only text is title and summary."""
         policy, slot = self._policy.topics, change.slot
         store = self._state.topics(self._policy).store
         topic, summary = store.topic(slot), store.summary(slot)
@@ -186,14 +186,14 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
             )
 
     def topics_kept(self) -> None:
-        """The session closed: its user's memory keeps its topics. One of several users is nobody's."""
+        """Hand the topics of the closed session to its user's memory; a session with several users hands over none."""
         news = [] if self._head.other_user else take_news(self._state.topics(self._policy))
         for at in range(0, len(news), _TOPICS_AT_ONCE):
             topics = news[at : at + _TOPICS_AT_ONCE]
             self.outputs.append(events.TopicsKept(**self._common("topics_kept"), topics=topics))
 
     def damage(self, damage: Damage) -> None:
-        """A packed history could not be read to its end: what is there of it goes to the dead letters."""
+        """Emit a dead letter with a packed history that is not fully readable."""
         item = self._item
         self.outputs.append(
             events.DeadLetter(
@@ -210,7 +210,7 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
         )
 
     def episode(self, reason: str, summary: Summary) -> None:
-        """The session closed."""
+        """Emit the episode of the closed session."""
         head = self._head
         self.outputs.append(
             events.EpisodeClosed(
@@ -225,11 +225,11 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
         )
 
     def conversation_ended(self, reason: str, summary: Summary, said: Sequence[PastSegment | KeptSegment]) -> None:
-        """The session closed, and may become a memory: one event for each space that the policy names.
+        """Offer the closed session as an app memory: one event for each space of the policy.
 
-        A language model sees all turns, or as many of the last as fit, and the summaries of those before (`said`).
+        A language model gets all turns, or the last ones that fit, with summaries of the earlier ones (`said`).
 
-        One in which several users spoke belongs to none of theirs: nothing crosses to another one.
+        A session with several users belongs to no user's space, so that no data passes to another user.
         """
         head, policy = self._head, self._policy.apps
         notables = self._state.notables(self._policy)
@@ -260,7 +260,7 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
     # --- of risk
 
     def risk(self, effects: Effects, *, profile_due: bool = False, still_open: bool = True) -> None:
-        """What an input did to risk: the alert that changed, what a judge is asked, and the profile after it."""
+        """Emit the effects of an input on risk: the changed alert, the request to a judge, and the profile."""
         if effects.alert is not None:
             self._alert(*effects.alert)
             if effects.asks_judge:
@@ -302,7 +302,7 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
         )
 
     def alert_erased(self, alert: OpenAlert) -> None:
-        """The session was erased: its alert ends, without grounds and without the user's name."""
+        """End the alert of an erased session, without reasons and without the user's name."""
         head, policy = self._head, self._policy
         common = self._common("alert_changed")
         common["user_id"] = ""
@@ -332,7 +332,7 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
         )
 
     def _profile(self, *, still_open: bool) -> None:
-        """The profile as it is now; the risk points since the one before go with it."""
+        """Emit the current profile, with the risk points since the previous one."""
         head, measured = self._head, self._step.measured
         self.outputs.append(
             events.ProfileUpdated(
@@ -357,7 +357,7 @@ class SessionEmission(entity.Emission[events.OutputEvent]):
     # --- what every event begins with
 
     def _common(self, kind: str, turn: events.Turn | None = None) -> events.OutputFields:
-        """What the next event of a kind begins with; whose it is says the turn, or else the session."""
+        """Common fields of the next event of a kind; the user is that of the turn, else of the session."""
         whose, common = turn or self._head, self.common(kind, self._key)
         common["user_id"], common["app_id"] = whose.user_id, whose.app_id
         return common
@@ -373,5 +373,5 @@ _TRIAGED = ("assignee", "snoozed_until", "duplicate_of")
 
 
 def _read(state: Struct, names: tuple[str, ...]) -> dict[str, Any]:
-    """Fields that an event has as the state has them."""
+    """Fields that an event shares with the state."""
     return {name: getattr(state, name) for name in names}

@@ -1,4 +1,4 @@
-"""Deadlines of many sessions as a heap: the nearest first, one entry each."""
+"""Deadlines of many sessions in a heap: nearest first, one entry each."""
 
 from datetime import UTC, datetime, timedelta
 from heapq import heapify, heappop, heappush, heapreplace
@@ -9,13 +9,13 @@ _SPARE_ENTRIES = 64
 
 
 class Deadlines:
-    """Names with a deadline each, in the order of (deadline, name).
+    """Names with one deadline each, in the order of (deadline, name).
 
-    A deadline that moves away, as it does with every turn of a session, leaves its heap entry where it is; the entry is
-    put right when it comes up. So what comes out depends on the deadlines alone, not on how they came to be, and a
-    partition that was recovered goes on like one that was never interrupted.
+    A later deadline, as after every turn of a session, does not move the heap entry; it is corrected when it comes up.
+    So the order depends only on the deadlines and not on their history, and a recovered partition continues exactly
+    like an uninterrupted one.
 
-    Deadlines are kept as whole microseconds: smaller than a `datetime`, and as exact.
+    Deadlines are stored as whole microseconds, which are smaller than a `datetime` and as exact.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Deadlines:
         self._heap: list[tuple[int, str]] = []
 
     def __len__(self) -> int:
-        """Names with a deadline."""
+        """Number of names."""
         return len(self._due)
 
     def __contains__(self, name: str) -> bool:
@@ -31,7 +31,7 @@ class Deadlines:
         return name in self._due
 
     def set(self, name: str, deadline: datetime) -> bool:
-        """Give a name its deadline, in place of an earlier one; whether there was one."""
+        """Set the deadline of a name; returns whether it had one."""
         at = (deadline - _EPOCH) // _MICROSECOND
         known = self._due.get(name)
         self._due[name] = at
@@ -41,19 +41,19 @@ class Deadlines:
         return known is not None
 
     def drop(self, name: str) -> bool:
-        """Forget a name's deadline; whether it had one."""
+        """Remove the deadline of a name; returns whether it had one."""
         if self._due.pop(name, None) is None:
             return False
         self._tidy()
         return True
 
     def may_be_due(self, at: datetime) -> bool:
-        """Whether a deadline may have come by then: a quick look that never says no when one has."""
+        """Whether a deadline may be at or before this time: fast, without false negatives."""
         # An entry that was left where it is lies before its true deadline: the heap's top is before all of them.
         return bool(self._heap) and self._heap[0][0] <= (at - _EPOCH) // _MICROSECOND
 
     def first(self) -> tuple[datetime, str] | None:
-        """The nearest deadline and its name; of equal ones the lowest name. None without any."""
+        """The nearest deadline and its name, among equal ones the lowest name; None without any."""
         heap, due = self._heap, self._due
         while heap:
             at, name = heap[0]
@@ -67,7 +67,7 @@ class Deadlines:
         return None
 
     def _tidy(self) -> None:
-        """Dead entries of names that went early must not outnumber the living."""
+        """Rebuild the heap if removed names have more entries than current ones."""
         if len(self._heap) > 2 * len(self._due) + _SPARE_ENTRIES:
             self._heap = [(at, name) for name, at in self._due.items()]
             heapify(self._heap)

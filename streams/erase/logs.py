@@ -1,6 +1,6 @@
-"""The logs of one prefix as an erasure reads and writes them: from any place to any place, without a group.
+"""Access of an erasure to the logs of one prefix: reads between any offsets and writes, without a consumer group.
 
-Waiting until roles have read what was written: their groups' committed offsets, and the archive's own.
+Also the wait until roles have read written records, by their groups' committed offsets and the archive's own.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from streams.settings import Settings
 
 _POLL_RECORDS = 2_000
 _FETCH_WAIT_MS = 10
-"""A broker answers a connection's requests one by one: whatever is asked next waits for a fetch that finds nothing."""
+"""A broker serves a connection's requests one by one, so the next request waits for an empty fetch to end."""
 
 
 @dataclass(frozen=True)
 class Logs:
     """Reads and writes topics by partition and offset; its clients are started, the reader has no group.
 
-    `intake` says what the folds take for a turn or a command.
+    `intake` has the folds' limits of turns and commands.
     """
 
     settings: Settings
@@ -51,11 +51,11 @@ class Logs:
     _places: dict[Topic, list[TopicPartition]] = field(default_factory=dict, init=False)
 
     def name(self, topic: Topic) -> str:
-        """Its name on the broker."""
+        """Name of the topic on the broker."""
         return topic.full_name(self.settings.topic_prefix)
 
     async def extents(self, topic: Topic, *, start: Mapping[TopicPartition, int] | None = None) -> Extents:
-        """From its first record, or from `start`, to where each partition ends now.
+        """Offsets of each partition, from its first record or `start` to its current end.
 
         Raises:
             ConfigurationError: There is no such topic.
@@ -73,7 +73,7 @@ class Logs:
         return self._places[topic]
 
     async def ends(self, *topics: Topic) -> dict[TopicPartition, int]:
-        """Where each partition of the topics ends now."""
+        """Current end of each partition of the topics."""
         return {place: extent.end for topic in topics for place, extent in (await self.extents(topic)).items()}
 
     async def read(self, extents: Extents) -> AsyncGenerator[ConsumerRecord, None]:
@@ -85,7 +85,7 @@ class Logs:
             self.reader.unsubscribe()
 
     async def holds_records(self, extents: Extents) -> bool:
-        """Whether anything can be read there: what is compacted away, or a marker, is nothing to wait for."""
+        """Whether the extents have readable records: compacted records and markers need no waiting."""
         starts = await self.reader.beginning_offsets([*extents])
         present = {place: Extent(max(starts[place], extent.start), extent.end) for place, extent in extents.items()}
         async with aclosing(self.read(present)) as records:
@@ -94,7 +94,7 @@ class Logs:
         return False
 
     def event_of(self, topic: Topic, record: ConsumerRecord) -> Struct | None:
-        """What a record of a public topic says; refused input as its dead letter, None without a value."""
+        """The event of a record of a public topic; a refused input as its dead letter, None without a value."""
         if record.value is None:
             return None
         try:
@@ -118,7 +118,7 @@ class Logs:
             )
 
     async def write(self, records: Mapping[TopicPartition, Sequence[Record]]) -> dict[TopicPartition, int]:
-        """Write to partitions; returns the next offset after what was written, once it is acknowledged.
+        """Write to partitions; returns the next offsets after the acknowledged records.
 
         Raises:
             DeliveryFailed: Not acknowledged; it may be repeated.
@@ -137,7 +137,7 @@ class Logs:
 
 @asynccontextmanager
 async def opened(settings: Settings, intake: IntakePolicy) -> AsyncIterator[Logs]:
-    """Logs with clients of their own, closed at the end.
+    """Logs with their own clients, closed at the end.
 
     Raises:
         StoreUnavailable: Kafka does not answer.
@@ -157,21 +157,21 @@ log = structlog.get_logger(__name__)
 
 Positions = Mapping[TopicPartition, int]
 WITHIN = timedelta(minutes=10)
-"""How long one step waits for a role before the erasure begins anew."""
+"""How long one step waits for a role before the erasure starts again."""
 _POLL_S = 0.1
 _ASK_S = 1.0
 _ANSWER_WITHIN_S = 20.0
 _SAY_EVERY_S = 30.0
 _NOBODY = "Dead"
-"""Kafka's state of a group that never was, or whose offsets have expired."""
+"""Kafka's state of a group that never existed, or whose offsets have expired."""
 
 
 class ReadersBehind(StoreUnavailable):
-    """A role has not read what an erasure waits for; it stays pending and is tried again."""
+    """A role has not read the records of an erasure, which stays pending and is retried."""
 
 
 class Readers:
-    """Who has read how far; `landed` tells how far the archive's catalog is, `within` how long one wait may take."""
+    """Progress of all readers; `landed` returns that of the archive's catalog, `within` limits a wait."""
 
     def __init__(self, logs: Logs, landed: Callable[[], Awaitable[Positions]], *, within: timedelta = WITHIN) -> None:
         self._logs = logs
@@ -179,9 +179,9 @@ class Readers:
         self._within_s = within.total_seconds()
 
     async def _groups_of(self, role: str) -> list[str]:
-        """Its groups; of the index role those at work, one for each generation: the settings here may name an old one.
+        """Groups of a role; for the index role all active ones, one a generation, since settings may be outdated.
 
-        If none is at work, the one that the settings name.
+        If none is active, the group of the settings.
         """
         own = group_of(self._logs.settings, role)
         if role != "index":
@@ -200,11 +200,11 @@ class Readers:
         return {name for name, *_ in listed if name.startswith(f"{self._logs.settings.topic_prefix}.")}
 
     async def works_here(self, role: str) -> bool:
-        """Whether a worker of the role is there or has ever committed: one that never was has nothing to forget."""
+        """Whether the role has a worker or has ever committed; else it has no data to erase."""
         return bool(await self._here(role))
 
     async def all_beyond(self, ends: Positions, *, roles: Iterable[str]) -> None:
-        """As `beyond` for each of the roles, sinks of alerts, and any other reader of this prefix that is at work."""
+        """As `beyond` for each of the roles, sinks of alerts, and any other active reader of this prefix."""
         groups = {group for role in roles for group in await self._groups_of(role)}
         others, sinks = await self._listed(), f"{self._logs.settings.topic_prefix}.notify."
         # What the archive commits is for those who watch the lag: its catalog is what counts.
@@ -216,20 +216,20 @@ class Readers:
                 await self._wait(group, partial(self._committed, group), mine)
 
     async def beyond(self, role: str, ends: Positions) -> None:
-        """Wait until a role's group has committed up to these offsets; not for a role that never was here.
+        """Wait until a role's group has committed up to these offsets; a role that never ran is skipped.
 
         Raises:
-            ReadersBehind: It has not in time.
+            ReadersBehind: It has not committed in time.
             StoreUnavailable: Kafka does not answer.
         """
         for group in await self._here(role):
             await self._wait(group, partial(self._committed, group), ends)
 
     async def archived(self, ends: Positions) -> None:
-        """Wait until the archive holds everything up to these offsets.
+        """Wait until the archive has all records up to these offsets.
 
         Raises:
-            ReadersBehind: It does not in time.
+            ReadersBehind: It has not in time.
         """
         await self._wait("archive", self._landed, ends)
 
@@ -265,10 +265,10 @@ class Readers:
 
 
 async def _answered(group: str, ask: Callable[[], Awaitable[Any]]) -> Any:
-    """The broker's answer; a cluster that never had a group needs a moment to choose who keeps them.
+    """The broker's response; a cluster without any group needs some time to choose a coordinator.
 
     Raises:
-        StoreUnavailable: There is none.
+        StoreUnavailable: No response.
     """
     deadline_s = monotonic() + _ANSWER_WITHIN_S
     while True:
@@ -281,5 +281,5 @@ async def _answered(group: str, ask: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def _behind(positions: Positions, ends: Positions) -> dict[TopicPartition, Extent]:
-    """What has not been read."""
+    """Extents that are not read yet."""
     return {place: Extent(positions.get(place, 0), end) for place, end in ends.items() if positions.get(place, 0) < end}

@@ -1,4 +1,4 @@
-"""Records of erasures in `erasures.v1`: the request, what the index answered, the proof; and asking for one."""
+"""Records of erasures in `erasures.v1`: the request, the index's answers, the proof; and requests by clients."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
@@ -17,7 +17,7 @@ from streams.kafka.producer import Record
 from streams.settings import Settings
 
 PLACE = 0
-"""Partition of all requests: whichever archive worker has it carries them out, one after the other."""
+"""Partition of all requests; the archive worker that owns it carries them out, one after the other."""
 
 
 def key_of(request_id: str, kind: type[events.ErasureEvent]) -> bytes:
@@ -30,17 +30,17 @@ def key_of(request_id: str, kind: type[events.ErasureEvent]) -> bytes:
 
 
 def recorded(event: events.ErasureEvent) -> Record:
-    """An event of an erasure as it is written."""
+    """The record of an erasure's event."""
     return Record(key_of(event.request_id, type(event)), encode(event), headers_for(event))
 
 
 class ErasureRecords:
-    """All erasures there are, read on with each `refresh`.
+    """All erasures in the log, updated by `refresh`.
 
     Attributes:
-        requested: Requests whose record is still there, in log order.
-        due: What the last try of each asked of the index, and the sessions that it knew.
-        vectors: The index's answers to a request, joined: the last one says what is left, removed points are added up.
+        requested: Requests whose record still exists, in log order.
+        due: The last request to the index for each, with its known sessions.
+        vectors: The index's answers to a request, combined: the last counts for the rest, removed points are summed.
         answered_at: Offset of the last answer.
         proved: Proofs.
     """
@@ -54,14 +54,14 @@ class ErasureRecords:
         self._next: dict[TopicPartition, int] = {}
 
     async def refresh(self, logs: Logs) -> None:
-        """Read what was written since the last time."""
+        """Read the records since the last call."""
         extents = await logs.extents(ERASURES, start=self._next)
         async for record in logs.read(extents):
             self.take(logs, record)
         self._next = {place: extent.end for place, extent in extents.items()}
 
     def take(self, logs: Logs, record: ConsumerRecord) -> None:
-        """Take in a record."""
+        """Apply a record."""
         event = logs.event_of(ERASURES, record)
         if event is None:
             self._forget((record.key or b"").decode(errors="replace"))
@@ -69,7 +69,7 @@ class ErasureRecords:
             self.take_event(event, offset=record.offset)
 
     def take_event(self, event: Struct, *, offset: int) -> None:
-        """Take in what a record says."""
+        """Apply the event of a record."""
         match event:
             case events.EraseRequested():
                 self.requested.setdefault(event.request_id, event)
@@ -97,7 +97,7 @@ class ErasureRecords:
 
     @property
     def index_was_here(self) -> bool:
-        """Whether an index ever answered that it had collections, to whichever erasure."""
+        """Whether an index has ever reported collections, for any erasure."""
         answers: tuple[events.VectorsErased | events.ErasureProved, ...] = (
             *self.vectors.values(),
             *self.proved.values(),
@@ -105,7 +105,7 @@ class ErasureRecords:
         return any(store.store.startswith("vectors ") for answer in answers for store in answer.stores)
 
     def names(self) -> Iterator[bytes]:
-        """Keys of records that name somebody though the erasure is proved: they are to go."""
+        """Keys of records with names whose erasure is proved: these records must be removed."""
         for request_id in self.proved:
             if request_id in self.requested:
                 yield key_of(request_id, events.EraseRequested)
@@ -120,24 +120,24 @@ def _joined(before: events.VectorsErased | None, answer: events.VectorsErased) -
 
 
 class KafkaEraseRequests:
-    """Asks for erasures, for the HTTP API and the command line. Each call opens its own clients: they are rare.
+    """Requests erasures for the HTTP API and the command line. Each call opens its own clients, since calls are rare.
 
-    All methods raise `ConfigurationError` where the topic is missing, `StoreUnavailable` where Kafka does not answer,
-    and `DeliveryFailed` where the log did not confirm what was written.
+    All methods raise `ConfigurationError` if the topic is missing, `StoreUnavailable` if Kafka does not answer, and
+    `DeliveryFailed` if the log did not confirm the record.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     async def request(self, wanted: events.EraseRequested) -> None:
-        """Ask for one; on return the log has it. `ConfigurationError`, too, where it names too much or too little."""
+        """Request an erasure; on return the log has it. `ConfigurationError` also if its subject is not exactly one."""
         event = checked(wanted)
         async with opened(self._settings, IntakePolicy()) as logs:
             await logs.ends(ERASURES)  # a topic that is missing is said so, rather than waited for
             await logs.write({TopicPartition(logs.name(ERASURES), PLACE): [recorded(event)]})
 
     async def apps_of(self, session_id: str) -> set[str]:
-        """Apps with a session of this id that is not forgotten, by the keys of `profiles.v1`; all of it is read."""
+        """Apps with a session of this id that is not erased, by the keys of `profiles.v1`; reads the whole topic."""
         async with opened(self._settings, IntakePolicy()) as logs:
             found: dict[bytes | None, str] = {}
             async for record in logs.read(await logs.extents(PROFILES)):
@@ -148,14 +148,14 @@ class KafkaEraseRequests:
         return set(filter(None, found.values()))
 
     async def proof(self, request_id: str) -> events.ErasureProved | None:
-        """What came of it; None while it is under way, and for one that nobody asked for."""
+        """The proof of an erasure; None while it is in progress, and for an unknown id."""
         records = ErasureRecords()
         async with opened(self._settings, IntakePolicy()) as logs:
             await records.refresh(logs)
         return records.proved.get(request_id)
 
     async def watched(self, every_s: float) -> AsyncGenerator[ErasureRecords, None]:
-        """All erasures, now and again after each interval."""
+        """All erasures, now and after each interval."""
         records = ErasureRecords()
         async with opened(self._settings, IntakePolicy()) as logs:
             while True:

@@ -26,11 +26,11 @@ _REQUEST = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARG
 
 
 class NotTheApi(Exception):  # noqa: N818
-    """The server at the address answers in another form than OpenAI's API."""
+    """The server does not answer in the form of OpenAI's API."""
 
 
 def judge(error: Exception) -> Failure | None:
-    """Blame of an error of the client, or of who reads its answers; None for any other."""
+    """Classify an error of the client or of decoding; None for any other."""
     if isinstance(error, openai.APIStatusError):
         return Failure(_blame(error.status_code), _retry_after(error))
     if isinstance(error, openai.APIConnectionError | TimeoutError):
@@ -41,7 +41,7 @@ def judge(error: Exception) -> Failure | None:
 
 
 def key_of(api_key: SecretStr | None) -> str:
-    """The key to send. The client takes `OPENAI_API_KEY` for none, which must not go to just any address."""
+    """The key to send. Without one, the client would send `OPENAI_API_KEY`, which must not go to any address."""
     return api_key.get_secret_value() if api_key else "none"
 
 
@@ -52,30 +52,30 @@ def _blame(status: int) -> Blame:
 
 
 def _retry_after(error: openai.APIStatusError) -> timedelta | None:
-    """Seconds of the header `Retry-After`; a date there is not read, our own waits serve."""
+    """Seconds of the header `Retry-After`; a date is ignored, then our own waits apply."""
     with suppress(ValueError, OverflowError):
         return timedelta(seconds=max(0.0, float(error.response.headers.get("retry-after", ""))))
     return None
 
 
 JsonMode = Literal["json_schema", "json_object", "text"]
-"""How the server is told to answer in JSON: by the schema, which constrains what a model can say (OpenAI, Ollama,
-vLLM, llama.cpp); to give any object; or by the prompt alone."""
+"""How JSON is requested from the server: by a schema that constrains the output (OpenAI, Ollama, vLLM, llama.cpp), as
+any object, or only in the prompt."""
 Message = ChatCompletionUserMessageParam | ChatCompletionAssistantMessageParam
 DEFAULT_TIMEOUT = timedelta(seconds=30)
 
 
 class OpenAiLlm:
-    """Any server that speaks OpenAI's chat completions.
+    """Client of a server with OpenAI's chat completions.
 
     Args:
-        base_url: With the version, e.g. `http://127.0.0.1:11434/v1`.
-        model: As the server calls it.
-        api_key: None where the server asks for none.
-        timeout: Of one try.
-        json_mode: How the server is told to answer in JSON.
-        guard: Before the server, with `judge`; none: of defaults with this time-out.
-        section: Of the settings that name it, for errors.
+        base_url: Address with the version, e.g. `http://127.0.0.1:11434/v1`.
+        model: Name of the model on the server.
+        api_key: Key; None if the server needs none.
+        timeout: Time-out of one try.
+        json_mode: How JSON is requested.
+        guard: Guard of the calls, with `judge`; None: defaults with this time-out.
+        section: Section of the settings, for errors.
     """
 
     def __init__(
@@ -105,26 +105,26 @@ class OpenAiLlm:
     async def complete(
         self, system: str, user: str, schema: type[Struct], *, within: timedelta | None = None
     ) -> LlmReply:
-        """Ask the model; the answer is not decoded yet.
+        """Send a prompt; the answer is not decoded.
 
         Raises:
-            LlmUnavailable: No answer, after all tries; `LlmTimedOut` if none came in time.
+            LlmUnavailable: No answer after all tries; `LlmTimedOut` if none came in time.
         """
         return await self._guarded(lambda: self._said(system, user, schema), within)
 
     async def classify(
         self, messages: Sequence[Message], *, top_logprobs: int, most_tokens: int, within: timedelta | None = None
     ) -> LlmReply:
-        """Ask a guard model, whose own template has the question, about a conversation.
+        """Send a conversation to a guard model, whose template has the question.
 
         Args:
             messages: The conversation.
-            top_logprobs: How many of the words that it could have begun with are asked for; 0 asks for none.
-            most_tokens: Of the answer.
-            within: All tries together; None: as its settings say.
+            top_logprobs: Number of most likely first tokens to request; 0 for none.
+            most_tokens: Maximum number of tokens of the answer.
+            within: Time limit of all tries together; None: as in the settings.
 
         Raises:
-            LlmUnavailable: No answer, after all tries; `LlmTimedOut` if none came in time.
+            LlmUnavailable: No answer after all tries; `LlmTimedOut` if none came in time.
         """
         return await self._guarded(lambda: self._classified(messages, top_logprobs, most_tokens), within)
 
@@ -180,9 +180,9 @@ class OpenAiLlm:
 
 
 def _read(body: bytes, service: str) -> LlmReply:
-    """Text of the first choice that has one.
+    """Text of the first choice with text.
 
-    The body is decoded here: the client builds its own objects of it without looking.
+    The body is decoded here, since the client builds its objects without validation.
     """
     try:
         completion = msgspec.json.decode(body, type=_Completion)
@@ -205,7 +205,7 @@ def _response_format(
 
 
 def _tokens(usage: msgspec.Raw) -> int | None:
-    """What the server counted; an answer is none the worse for a count that is none."""
+    """The server's token count; an invalid count does not invalidate the answer."""
     try:
         return msgspec.json.decode(usage, type=_Usage).total_tokens
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -213,7 +213,7 @@ def _tokens(usage: msgspec.Raw) -> int | None:
 
 
 def _first_tokens(logprobs: msgspec.Raw) -> dict[str, float]:
-    """Of the first place that is not blank: guard models begin with empty lines."""
+    """Likely tokens at the first position that is not blank: guard models begin with empty lines."""
     try:
         places = (msgspec.json.decode(logprobs, type=_Logprobs | None) or _Logprobs()).content or []
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -250,7 +250,7 @@ class _Choice(Struct, frozen=True):
 
 
 class _Completion(Struct, frozen=True):
-    """As much of a chat completion as is read."""
+    """The used fields of a chat completion."""
 
     choices: list[_Choice] = []
     usage: msgspec.Raw = msgspec.Raw(b"null")
@@ -266,7 +266,7 @@ class _Billed(Struct, frozen=True):
 
 
 def count_usage(service: str, usage: msgspec.Raw) -> None:
-    """Tokens of one answer as its server counted them, and their price; nothing where it did not count."""
+    """Count the tokens of an answer and their price, if the server reported them."""
     try:
         used = msgspec.json.decode(usage, type=_Billed | None) or _Billed()
     except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -1,6 +1,6 @@
-"""From settings to aiokafka clients: addresses, SASL and TLS, and what several commands do with a cluster.
+"""Aiokafka clients from settings: addresses, SASL and TLS, and common operations on a cluster.
 
-Faust takes the same options through `streams.kafka.app`; everything else that talks to Kafka comes here.
+Faust gets the same options through `streams.kafka.app`; all other access to Kafka uses this module.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from streams.settings import KafkaSettings
 _Client = TypeVar("_Client")
 _POLL_MS = 500
 READ_COMMITTED = "read_committed"
-"""Isolation level of all readers: records of an aborted transaction were never said."""
+"""Isolation level of all readers: they skip records of aborted transactions."""
 
 
 class Extent(NamedTuple):
-    """Offsets of a partition from `start`, `end` not among them."""
+    """Offsets of a partition from `start` to `end`, which is exclusive."""
 
     start: int
     end: int
@@ -79,7 +79,7 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
 
 
 def reader_options(kafka: KafkaSettings) -> dict[str, Any]:
-    """Those of every consumer of aiokafka's own: none commits by itself, none reads what was aborted.
+    """Options of every aiokafka consumer: no auto-commit, no aborted records.
 
     Raises:
         ConfigurationError: As `client_options`.
@@ -88,9 +88,9 @@ def reader_options(kafka: KafkaSettings) -> dict[str, Any]:
 
 
 def why_unreachable(kafka: KafkaSettings, error: Exception) -> str:
-    """What is to be looked at where a client cannot connect: settings by name, never what they hold that is secret.
+    """Advice if a client cannot connect: settings by name, never their secret values.
 
-    The client library tells a refused password from a broker that is down in its log alone.
+    Only the log of the client library distinguishes a refused password from a broker that is down.
     """
     asked = [f"kafka.security_protocol ({kafka.security_protocol})"]
     if kafka.security_protocol.startswith("SASL"):
@@ -122,7 +122,7 @@ async def _running(
 
 
 async def _stopped(stop: Callable[[], Awaitable[object]]) -> None:
-    """Stop a client. While its broker is away aiokafka cancels tasks of its own and lets that out: nobody meant us."""
+    """Stop a client. If its broker is down, aiokafka cancels its own tasks and raises that, which is not for us."""
     try:
         await stop()
     except asyncio.CancelledError:
@@ -131,7 +131,7 @@ async def _stopped(stop: Callable[[], Awaitable[object]]) -> None:
 
 
 def is_cancelled() -> bool:
-    """Whether the running task itself was cancelled, and not something inside the client that it waits for."""
+    """Whether the running task itself was cancelled, and not a task inside a client that it waits for."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
@@ -149,7 +149,7 @@ async def admin(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
 
 
 class OpeningConsumer(AIOKafkaConsumer):  # type: ignore[misc]
-    """A consumer that gives records as they were written, decrypted; those whose key was erased are not given."""
+    """A consumer that decrypts records and omits those whose key was erased."""
 
     async def getmany(self, *partitions: TopicPartition, **options: Any) -> dict[TopicPartition, list[ConsumerRecord]]:
         """See `AIOKafkaConsumer`."""
@@ -159,7 +159,7 @@ class OpeningConsumer(AIOKafkaConsumer):  # type: ignore[misc]
 
 @asynccontextmanager
 async def consumer(kafka: KafkaSettings, *topics: str, **options: Any) -> AsyncIterator[AIOKafkaConsumer]:
-    """A consumer without auto-commit of what is committed, started and stopped.
+    """A consumer of committed records without auto-commit, started and stopped.
 
     Raises:
         StoreUnavailable: The cluster does not answer or refuses the credentials.
@@ -172,10 +172,10 @@ async def consumer(kafka: KafkaSettings, *topics: str, **options: Any) -> AsyncI
 async def require_topic(kafka: KafkaSettings, topic: str) -> list[int]:
     """Partitions of a topic that must exist.
 
-    All topics are asked for: asking for this one would make a broker that creates topics by itself create it.
+    It lists all topics: a request for this one would create it on a broker with automatic topic creation.
 
     Raises:
-        ConfigurationError: There is no such topic.
+        ConfigurationError: The topic does not exist.
     """
     async with admin(kafka) as client:
         found = next((each for each in await client.describe_topics() if each["topic"] == topic), None)
@@ -195,19 +195,19 @@ async def read_to_end(
     first: int | Mapping[int, int] = 0,
     before: int | Mapping[int, int] | None = None,
 ) -> AsyncGenerator[ConsumerRecord, None]:
-    """Every record from the log's start to where its end was at the call, partition by partition in order.
+    """All records from the log's start to its end at the time of the call, partition by partition in order.
 
-    No group, nothing is committed.
+    Without a group; commits nothing.
 
     Args:
-        kafka: Which cluster.
+        kafka: The cluster.
         topic: Full name.
-        only: Of this partition alone.
-        first: Only records from this offset on, or from one for each partition (0 where none is given).
-        before: Only records below this offset, or below one for each partition (0 where none is given).
+        only: Only this partition.
+        first: Only records from this offset on, or from one for each partition (0 if missing).
+        before: Only records below this offset, or below one for each partition (0 if missing).
 
     Raises:
-        ConfigurationError: There is no such topic.
+        ConfigurationError: The topic does not exist.
     """
     partitions = [TopicPartition(topic, p) for p in await require_topic(kafka, topic) if only in (None, p)]
     async with consumer(kafka) as client:
@@ -225,9 +225,9 @@ def _bound(offset: int | Mapping[int, int], place: TopicPartition) -> int:
 async def read_extents(
     client: AIOKafkaConsumer, extents: Extents, *, most_records: int | None = None
 ) -> AsyncGenerator[ConsumerRecord, None]:
-    """Every record of the extents that the log has, each partition in order.
+    """All existing records of the extents, each partition in order.
 
-    The consumer has no group. Close one reading before the next one begins.
+    The consumer has no group. Close a generator before the next one starts.
     """
     waiting = [place for place, extent in extents.items() if extent.start < extent.end]
     if not waiting:
@@ -241,5 +241,5 @@ async def read_extents(
             for record in records:
                 if record.offset < extents[place].end:
                     yield record
-        # By position, not by the last record: compaction may have removed what stood at the end.
+        # By position, not by the last record: compaction may have removed the records at the end.
         waiting = [place for place in waiting if await client.position(place) < extents[place].end]

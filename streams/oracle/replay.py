@@ -1,9 +1,9 @@
-"""Oracles: what state and outputs must be, from a log and its pure fold alone.
+"""Oracles: expected state and outputs, computed only from a log and its pure fold.
 
-One for each role of `FOLDED`: reads the role's source from its start to its present end and folds each
-partition as the role does, without its state, its offsets or its outputs; a record that breaks the fold becomes a dead
-letter, as there. What the role left behind must be equal: state byte for byte, outputs id by id. The log of
-`commands.v1` is taken as it is, with what the sessions role wrote again after a crash.
+Each role of `FOLDED` has one: it reads the role's source from start to current end and folds each partition as the role
+does, without the role's state, offsets or outputs; a record that breaks the fold becomes a dead letter, as in the role.
+The role's results must be equal: state byte for byte, outputs id by id. The log of `commands.v1` is used unchanged,
+including records that the sessions role repeated after a crash.
 """
 
 from abc import ABC, abstractmethod
@@ -48,7 +48,7 @@ Entities = Mapping[str, Mapping[str, bytes]]
 
 
 class Folded(NamedTuple):
-    """A role that folds the log `source` into state, which it keeps in `changelog`."""
+    """A role that folds the log `source` into state, stored in `changelog`."""
 
     role: str
     source: Topic
@@ -56,22 +56,22 @@ class Folded(NamedTuple):
 
     @property
     def outputs(self) -> tuple[Topic, ...]:
-        """Public topics that it writes; dead letters are every folding role's, and stand with the first one's."""
+        """Public topics that it writes; dead letters of all folding roles are listed with the first role."""
         return tuple(topic for topic in REGISTRY.topics if topic.public and topic.owner == self.role)
 
 
 SESSIONS = Folded("sessions", TURNS, SESSION_STATE)
 USERS = Folded("memory", COMMANDS, MEMORY_STATE)
 FOLDED = (SESSIONS, USERS)
-"""In the order in which the one's outputs are the other's inputs."""
+"""Folding roles; outputs of one are inputs of the next."""
 OUTPUT_TOPICS = tuple(topic for each in FOLDED for topic in each.outputs)
 
 
 class Forgotten:
-    """Collects the erasures of a log; `subjects` are the users and apps that went as a whole.
+    """Collects the erasures of a log; `subjects` are users and apps that were erased as a whole.
 
-    A fold sees an erasure in its log, so state needs no rule of its own. Its earlier outputs were emitted all the same:
-    compacted topics, archive and index lose them. What comes after the erasure, of the same session too, must be there.
+    A fold reads erasures in its log, so its state needs no special rule. Outputs from before an erasure were emitted,
+    but compacted topics, archive and index have lost them. Outputs after it, also of the same session, must exist.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Forgotten:
         self._until: dict[int, int] = {}
 
     def note(self, erasure: Struct, position: Position) -> None:
-        """Take an erasure that stands in the log: of sessions, or of all that its key names."""
+        """Record an erasure of the log: of sessions, or of the entity of its key."""
         sessions = getattr(erasure, "session_ids", None) or [getattr(erasure, "session_id", "")]
         if any(sessions):
             app_id = getattr(erasure, "app_id", "")
@@ -96,7 +96,7 @@ class Forgotten:
         self._until[position.partition] = max(position.offset, self._until.get(position.partition, -1))
 
     def among(self, outputs: Mapping[str, OutputEvent]) -> frozenset[str]:
-        """Ids of the outputs that erasures of this log take: caused before, or by them."""
+        """Ids of the outputs that erasures of this log remove: caused before or by them."""
         if not self._until:
             return frozenset()
         told = (event for event in outputs.values() if not isinstance(event, DeadLetter))
@@ -119,12 +119,12 @@ class Forgotten:
 
 
 def _unbound(session: SessionName) -> SessionName:
-    """The session's id, as of no app."""
+    """The session without its app."""
     return SessionName("", session.session_id)
 
 
 def without_session(event: Struct, subjects: frozenset[ErasureSubject]) -> bool:
-    """Whether an output that names no session, so that no session's erasure tells of it, is one of the subjects'."""
+    """Whether an output without a session, which no session's erasure covers, belongs to one of the subjects."""
     return not getattr(event, "session_id", "") and any(subject.concerns(event) for subject in subjects)
 
 
@@ -133,7 +133,7 @@ _Arrival = TypeVar("_Arrival", DecodedArrival, Command)
 
 
 class TurnKey(NamedTuple):
-    """A turn by its session and its number in it."""
+    """A turn by session and number."""
 
     app_id: str
     session_id: str
@@ -141,14 +141,14 @@ class TurnKey(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """What a log amounts to.
+    """Result of folding a log.
 
     Attributes:
         entities: Partition → entity → part → bytes.
-        outputs: Id → event, dead letters among them.
-        turns: Turns folded.
-        turn_keys: Every turn that could be used and was not erased, once.
-        forgotten: Ids of the outputs that erasures in the log took.
+        outputs: Id → event, including dead letters.
+        turns: Number of folded turns.
+        turn_keys: All valid turns that were not erased, without repeats.
+        forgotten: Ids of outputs that erasures in the log removed.
         erased: Users and apps that were erased as a whole.
     """
 
@@ -161,7 +161,7 @@ class Replayed(NamedTuple):
 
 
 class FoldRules(NamedTuple):
-    """What folds a partition from an offset on."""
+    """Rules of the fold of a partition from an offset on."""
 
     first_offset: int
     policy: Policy
@@ -169,21 +169,21 @@ class FoldRules(NamedTuple):
 
 
 RulesOf = Callable[[int], Sequence[FoldRules]]
-"""The rules of a partition, in the order of their offsets; below the first of them the first count."""
+"""Rules of a partition, in order of their offsets; the first also apply below their offset."""
 
 
 class LogReplay(ABC, Generic[_Arrival]):
-    """Folds the records of one partition after another. Records that come again change nothing.
+    """Folds the records of one partition after another. Repeated records change nothing.
 
     Args:
-        policy: By which all is folded that `rules_of` says nothing of.
-        rules_of: By which each partition is folded; None: by the policy.
+        policy: Policy of partitions without rules.
+        rules_of: Rules of each partition; None: the policy.
 
     Attributes:
-        folded: Whose log it is.
-        fed: Partition → offset behind the last record that was given, refused ones too.
-        limit: Of what `take` is given, fold only the first so many records of each partition.
-        progress: Called with the number of records that `take` was given and are folded, batch by batch.
+        folded: The role of the log.
+        fed: Partition → offset after the last given record, including refused ones.
+        limit: Maximum number of records of each partition that `take` folds.
+        progress: Called with the number of folded records after each batch of `take`.
     """
 
     folded: Folded
@@ -205,14 +205,14 @@ class LogReplay(ABC, Generic[_Arrival]):
 
     @abstractmethod
     def _decode(self, records: Sequence[ConsumerRecord], above: int, flood: FloodGauge) -> Decoded[_Arrival]:
-        """As the role does it."""
+        """Decode records as the role does."""
 
     @abstractmethod
     def _new_fold(self, entities: Entities) -> Callable[[Sequence[_Arrival]], Iterator[PartitionFolded]]:
-        """The fold of a partition over its state."""
+        """The fold of a partition with its state."""
 
     def take(self, record: ConsumerRecord) -> None:
-        """Take the next record, of one partition after another; `result` folds the last of them."""
+        """Add the next record, one partition after the other; `result` folds the last ones."""
         if self.limit is not None and self._taken[record.partition] >= self.limit:
             return
         waiting = self._waiting
@@ -229,7 +229,7 @@ class LogReplay(ABC, Generic[_Arrival]):
             self.progress(self._taken.total())
 
     def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
-        """Fold records of a partition, in log order; none change nothing."""
+        """Fold records of a partition in log order; an empty list changes nothing."""
         if self._rules_of is None:
             self._fold(partition, records)
             return
@@ -240,7 +240,7 @@ class LogReplay(ABC, Generic[_Arrival]):
             self._fold(partition, list(run))
 
     def _go_on_by(self, rules: FoldRules) -> None:
-        """Fold what comes next by other rules, over the state that there is: as a role that was started anew."""
+        """Continue with other rules on the current state, as a restarted role does."""
         self._policy = rules.policy
 
     def _fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
@@ -274,7 +274,7 @@ class LogReplay(ABC, Generic[_Arrival]):
     def _one_by_one(
         self, table: MemoryTable, arrivals: Sequence[_Arrival], records: Mapping[int, ConsumerRecord]
     ) -> None:
-        """Set the records aside that break the fold, as the role does."""
+        """Turn records that break the fold into dead letters, as the role does."""
         fold = self._new_fold(table.entities)
         for arrival in arrivals:
             try:
@@ -296,7 +296,7 @@ class LogReplay(ABC, Generic[_Arrival]):
                 table.put(entity, parts)
 
     def result(self) -> Replayed:
-        """Everything that was given, folded; it changes with what is folded next."""
+        """The result of all records so far; later folds change it."""
         self._fold_waiting()
         entities = {number: table.entities for number, table in self._tables.items()}
         forgotten = self._forgotten.among(self._outputs)
@@ -320,7 +320,7 @@ class LogReplay(ABC, Generic[_Arrival]):
 
 
 class SessionReplay(LogReplay[DecodedArrival]):
-    """Sessions, from `turns.v1`."""
+    """Replay of sessions from `turns.v1`."""
 
     folded = SESSIONS
 
@@ -341,7 +341,7 @@ class SessionReplay(LogReplay[DecodedArrival]):
 
 
 class UsersReplay(LogReplay[Command]):
-    """Users, from `commands.v1`."""
+    """Replay of users from `commands.v1`."""
 
     folded = USERS
 
@@ -360,18 +360,18 @@ async def feed_log(
     limit: int | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Replayed:
-    """Fold what the replay's log holds beyond what it was given before; nothing is read twice.
+    """Fold the records of the replay's log that it has not folded yet.
 
     Args:
-        settings: Which cluster and prefix.
-        replay: Folds.
-        before: Partition → offset: fold only records below it. None: all that there is.
-        limit: As of `LogReplay`.
-        progress: Likewise.
+        settings: Cluster and prefix.
+        replay: The replay.
+        before: Partition → offset: fold only records below it. None: all records.
+        limit: As in `LogReplay`.
+        progress: As in `LogReplay`.
 
     Raises:
         StoreUnavailable: Kafka does not answer.
-        ConfigurationError: There is no such topic.
+        ConfigurationError: The topic does not exist.
     """
     replay.limit, replay.progress = limit, progress
     source = replay.folded.source.full_name(settings.topic_prefix)
