@@ -245,7 +245,7 @@ def test_a_model_that_does_not_fit_says_what_to_do(tmp_path: Path) -> None:
     assert "no such file. Set it to the classifier's tokenizer.json" in refused(good, tokenizer=tmp_path / "none.json")
     assert "not a readable tokenizer" in refused(good, tokenizer=damaged)
     assert "it is damaged" in refused(damaged)
-    assert "takes attention_mask, pixel_values" in refused(
+    assert "has the inputs attention_mask, pixel_values" in refused(
         write_classifier(pictures, inputs=("pixel_values", "attention_mask"))
     )
     assert "row of classes" in refused(write_classifier(tokens, output="tokens"))

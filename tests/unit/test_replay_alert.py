@@ -162,7 +162,7 @@ def test_an_alert_of_another_topic_or_none_is_refused(settings: Settings, monkey
     monkeypatch.setattr("jobs.replay.alert.TopicSource", lambda _: MemorySource(LOG, alerts))
     elsewhere = settings.model_copy(update={"topic_prefix": "elsewhere"})
 
-    with pytest.raises(ConfigurationError, match=f"came of {TOPIC}, not of elsewhere"):
+    with pytest.raises(ConfigurationError, match=f"is from {TOPIC}, not elsewhere"):
         asyncio.run(replay_alert(elsewhere, alerts[0].alert_id, bar=folding))
     with pytest.raises(ConfigurationError, match="no alert has the id nothing"):
         asyncio.run(replay_alert(settings, "nothing", bar=folding))

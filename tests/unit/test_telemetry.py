@@ -56,9 +56,9 @@ def test_unknown_names_kinds_and_labels_are_refused(fresh: Metrics) -> None:
         fresh.counter("turns_total")
     with pytest.raises(ConfigurationError, match="ready is not a counter"):
         fresh.counter("ready")
-    with pytest.raises(ConfigurationError, match="turns_folded_total is no gauge"):
+    with pytest.raises(ConfigurationError, match="turns_folded_total is not a gauge"):
         fresh.gauge("turns_folded_total")
-    with pytest.raises(ConfigurationError, match="ready is no histogram"):
+    with pytest.raises(ConfigurationError, match="ready is not a histogram"):
         fresh.histogram("ready")
     with pytest.raises(ConfigurationError, match=r"takes the labels \('reason',\)"):
         fresh.counter("dead_letters_total", session_id="s")

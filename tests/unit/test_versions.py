@@ -61,7 +61,7 @@ def test_other_content_is_not_written_over_what_is_kept(settings: Settings) -> N
         versions.kept_policy(settings, digest)
     with pytest.raises(ConfigurationError, match=r"policy-abc\.json is missing.*copy the file"):
         versions.kept_policy(settings, "abc")
-    with pytest.raises(ConfigurationError, match="scorer s is not kept here"):
+    with pytest.raises(ConfigurationError, match="scorer s is not stored here"):
         versions.kept_scorer_file(settings, "s")
     assert (b"one", b"{}") == (versions.kept_scorer_file(settings, "scorer"), path.read_bytes())
 
