@@ -230,7 +230,7 @@ def _class_of(harmful: str, model: Path) -> int:
     found = [number for number, label in labels.items() if label == harmful]
     if len(found) != 1:
         raise ConfigurationError(
-            f"judge.onnx.harmful is {harmful!r}, but {config} has {', '.join(labels.values()) or 'no labels'}"
+            f"judge.onnx.harmful is {harmful!r}, but {config} has {', '.join(labels.values()) or 'no labels'}: set one"
         )
     return found[0]
 

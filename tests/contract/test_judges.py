@@ -249,8 +249,8 @@ def test_a_model_that_does_not_fit_says_what_to_do(tmp_path: Path) -> None:
         write_classifier(pictures, inputs=("pixel_values", "attention_mask"))
     )
     assert "row of classes" in refused(write_classifier(tokens, output="tokens"))
-    assert "has 2: name one from 0 to 1" in refused(good, harmful="2")
-    assert "has fine, harmful: name one" in refused(good, harmful="toxic")
+    assert "has 2: set it to 0 to 1" in refused(good, harmful="2")
+    assert "has fine, harmful: set one" in refused(good, harmful="toxic")
     assert "config.json: no such file" in refused(write_classifier(single), harmful="toxic")
     assert "softmax is always 1" in refused(write_classifier(single, classes=1), harmful="0")
 
