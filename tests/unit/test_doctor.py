@@ -102,7 +102,9 @@ def test_a_check_that_works_is_waited_for_beyond_its_time() -> None:
     assert found["embedder"] == Verdict(Status.OK, "slow, but done")
 
 
-@pytest.mark.parametrize(("name", "meant"), [("brokr", "Did you mean broker?"), ("zzz", "The checks are settings, broker")])
+@pytest.mark.parametrize(
+    ("name", "meant"), [("brokr", "Did you mean broker?"), ("zzz", "The checks are settings, broker")]
+)
 def test_an_unknown_check_is_named(name: str, meant: str) -> None:
     """With the nearest one, and all of them."""
     result = CliRunner().invoke(_app, ["--check", name])
