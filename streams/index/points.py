@@ -141,7 +141,7 @@ class Terms(NamedTuple):
     filter: Callable[..., Any]
     range: Callable[..., Any]
     times: Callable[..., Any]
-    value: Callable[[str | int], Any]
+    value: Callable[[str], Any]
     any_of: Callable[[list[str]], Any]
     null: Callable[[str], Any]
     ids: Callable[[list[str]], Any]
@@ -168,7 +168,7 @@ class Terms(NamedTuple):
                 return self.filter(should=[self.filter(must=self.conditions(each)) for each in value.of])
             case Keys():
                 return self.ids([point_id(key) for key in value.of])
-            case float():
+            case int() | float():  # an index on integers finds ranges alone
                 return self._within(field, value, value)
             case tuple():
                 return self._among(field, value)
