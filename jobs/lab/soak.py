@@ -22,6 +22,7 @@ from jobs.lab.chaos.supervisor import ROLES, own_cluster, supervised
 from jobs.lab.chaos.traffic import traffic
 from jobs.shared.output import OutputFormat, OutputOption, Printer, Progress, progress_bar
 from jobs.shared.role_process import RoleFailed
+from streams.settings import Settings
 
 MOST_POINTS = 600
 """Beyond it neighbours are joined by their median: all pairs of slopes are taken, which grows with the square."""
@@ -135,8 +136,9 @@ def soak(
 ) -> None:
     """Run all roles and their own broker under steady load; check that memory does not grow.
 
-    An hour of conversation passes in a minute, so sessions end and time out all the time. Samples each role's resident
-    memory without file pages; a robust slope over all but the first quarter gives MB per hour and per million turns.
+    An hour of conversation passes in a minute, so sessions end, time out and are forgotten all the time. The index
+    role writes to a vector server apart, as a store grows with what it stores. Samples each role's resident memory
+    without file pages; a robust slope over all but the first quarter gives MB per hour and per million turns.
     Exit code 1 if a role's memory grows. In runs below half an hour, filling caches are most of the growth.
     """
     folder = (data_dir or Path(tempfile.mkdtemp(prefix="turntide-soak-"))).resolve()
@@ -148,12 +150,22 @@ def soak(
         if data_dir is None:
             shutil.rmtree(folder, ignore_errors=True)
     result = judged(samples)
-    printed.record(msgspec.to_builtins(result) | {"flat": result.flat})
+    _print(printed, result)
     if picture is not None:
         draw(picture, samples)
         printed.message(f"picture: {picture}")
     if not result.flat:
         raise typer.Exit(_EXIT_GROWS)
+
+
+def _print(printed: Printer, result: Soaked) -> None:
+    """For people, roles in a table of their own, without intervals."""
+    fields = msgspec.to_builtins(result) | {"flat": result.flat}
+    if printed.form is OutputFormat.TABLE:
+        slopes = ("mb_per_hour", "mb_per_million_turns")
+        roles = fields.pop("roles")
+        printed.rows("memory", [{"role": r, **of, **{s: of[s]["slope"] for s in slopes}} for r, of in roles.items()])
+    printed.record(fields)
 
 
 async def _run(folder: Path, seconds: float, turns_per_s: float, sample_s: float, progress: Progress) -> Samples:
@@ -166,7 +178,7 @@ async def _run(folder: Path, seconds: float, turns_per_s: float, sample_s: float
     span = timedelta(seconds=seconds * EVENT_TIME_PER_TIME)
     async with (
         own_cluster(folder, "soak") as (_, settings),
-        supervised(settings, ROLES, vector_server=False) as supervisor,
+        supervised(_forgetful(settings), ROLES, vector_server=True) as supervisor,
     ):
         roles = supervisor.roles
         processes = {name: psutil.Process(role.pid) for name, role in roles.items()}
@@ -193,6 +205,13 @@ async def _run(folder: Path, seconds: float, turns_per_s: float, sample_s: float
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
     return samples
+
+
+def _forgetful(settings: Settings) -> Settings:
+    """With a policy by which state is full after minutes of a run: closed sessions are remembered for an hour."""
+    policy_file = settings.data_dir / "policy.toml"
+    policy_file.write_text('version = "soak"\n[session]\nclosed_retention = "PT1H"\n')
+    return settings.model_copy(update={"policy_file": policy_file})
 
 
 def _own_bytes(process: psutil.Process) -> int:
