@@ -82,12 +82,11 @@ def _read(file: Path, where: Mapping[str, str]) -> list[TopicDialogue]:
         for item in items
         if isinstance(item, InputConversation)
     ]
-    return [TopicDialogue(file.name, turns[0].user_id, turns) for turns in talks if turns and _meets(turns[0], where)]
-
-
-def _meets(turn: Turn, where: Mapping[str, str]) -> bool:
-    beside = turn.metadata or {}
-    return all(str(beside[name]) == value for name, value in where.items() if name in beside)
+    return [
+        TopicDialogue(file.name, turns[0].user_id, turns)
+        for turns in talks
+        if turns and all(str((turns[0].metadata or {}).get(name, value)) == value for name, value in where.items())
+    ]
 
 
 def _demo() -> list[TopicDialogue]:

@@ -33,18 +33,14 @@ def folded_user(
     """
     state, waiting, offset = UserState("user:bench/u", lambda _: None, policy), list[UserEvent](), first_offset
     for place, turn in enumerate(turns, first_turn):
-        waiting.append(_user_turn(turn, place))
+        fields = _fields(turn, "session_id", "user_id", "app_id", "timestamp", "turn", "role", "content")
+        waiting.append(UserTurnAdded(id=f"{turn.user_id}/{place}", source=Position(TURNS.name, 0, place), **fields))
         while waiting:
             for output in fold_user(state, waiting.pop(0), Position(COMMANDS.name, 0, offset), policy):
                 if isinstance(output, EpisodeRequested):
                     waiting.append(_summarised(output, policy))
                 yield output
             offset += 1
-
-
-def _user_turn(turn: Turn, place: int) -> UserTurnAdded:
-    fields = _fields(turn, "session_id", "user_id", "app_id", "timestamp", "turn", "role", "content")
-    return UserTurnAdded(id=f"{turn.user_id}/{place}", source=Position(TURNS.name, 0, place), **fields)
 
 
 def _summarised(request: EpisodeRequested, policy: Policy) -> EpisodeSummarised:

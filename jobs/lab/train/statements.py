@@ -99,8 +99,11 @@ def embedded_once(embed: Embed) -> Embed:
 
 def train(written: Sequence[WrittenMessage], vectors: Vectors) -> ReaderWeights:
     """Softmax regression on vectors and hashed words; `vectors` are those of what is said, `(n, 384)`."""
-    mean = vectors.mean(axis=0)
-    features = hstack([csr_matrix((vectors - mean) * DENSE), _words_of(written) * WORDS]).tocsr()
+    mean, rows = vectors.mean(axis=0), [word_vector(each.said) for each in written]
+    places, values = (np.concatenate(part) for part in zip(*rows, strict=True))
+    ends = np.cumsum([0, *(len(of) for of, _ in rows)])
+    said = csr_matrix((values, places, ends), shape=(len(rows), 2**WORD_BITS))
+    features = hstack([csr_matrix((vectors - mean) * DENSE), said * WORDS]).tocsr()
     fitted = LogisticRegression(C=STRENGTH, max_iter=300).fit(features, [each.place for each in written])
     if len(fitted.classes_) != len(TYPES):
         raise ConfigurationError("messages of every type, and some that state nothing, are needed")
@@ -109,13 +112,6 @@ def train(written: Sequence[WrittenMessage], vectors: Vectors) -> ReaderWeights:
     words, words_scale = int8_of(fitted.coef_[:, dim:] * WORDS)
     offset = fitted.intercept_ - fitted.coef_[:, :dim] @ (mean * DENSE)
     return ReaderWeights(dense, words, offset.astype(np.float32), np.array([dense_scale, words_scale], np.float32))
-
-
-def _words_of(written: Sequence[WrittenMessage]) -> csr_matrix:
-    rows = [word_vector(each.said) for each in written]
-    ends = np.cumsum([0, *(len(places) for places, _ in rows)])
-    places, values = (np.concatenate(part) for part in zip(*rows, strict=True))
-    return csr_matrix((values, places, ends), shape=(len(rows), 2**WORD_BITS))
 
 
 def by_words(written: Sequence[WrittenMessage]) -> Read:
