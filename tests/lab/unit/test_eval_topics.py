@@ -1,4 +1,4 @@
-"""`turntide lab eval topics`: its metrics on cases counted by hand, a separable embedder, determinism, its command."""
+"""`turntide lab eval topics`: a separable embedder, determinism, its command."""
 
 import json
 from itertools import pairwise
@@ -8,8 +8,7 @@ import pytest
 
 from jobs.lab.bench.measuring import Figures
 from jobs.lab.eval.dialogues import BEGINS, TopicDialogue, read_dialogues
-from jobs.lab.eval.scores import figures_of
-from jobs.lab.eval.topics import DIALOGUES_PER_SESSION, count_pairs, measure, mix
+from jobs.lab.eval.topics import DIALOGUES_PER_SESSION, measure, mix
 from models.errors import ConfigurationError
 from models.events import Role
 from models.policy import Policy
@@ -45,15 +44,6 @@ def toy_report(embedder: Embedder, *, seed: int = 1) -> Figures:
         seed=seed,
         thresholds=(0.2, 0.5),
     )
-
-
-def test_pairs_are_counted_by_hand() -> None:
-    """Topics abb against dialogues 1 1 2 2; sessions' pairs are added, and without any nothing is wrong."""
-    session = [("a", 1), ("b", 1), ("b", 2), ("b", 2)]
-
-    assert count_pairs([session]) == figures_of([(1, 2, 3)])
-    assert count_pairs([session, [("a", 1), ("a", 1)]]) == figures_of([(2, 3, 4)])
-    assert count_pairs([[("a", 1)]]) == figures_of([])
 
 
 @pytest.mark.behaviour("topic-01")
