@@ -119,14 +119,20 @@ async def test_an_off_memory_tells_nothing_to_who_reads_several_apps(off: str, t
     assert f"Alex of {off}" not in answers[1]["prompt"]
 
 
-async def test_a_context_without_a_session_has_the_users_last_turns(client: httpx.AsyncClient) -> None:
-    """Across sessions, in order of arrival, so many as are asked for; a session of another user's has none."""
+async def test_a_context_without_a_session_has_the_users_last_turns(client: httpx.AsyncClient, served: Served) -> None:
+    """Across sessions, in order of arrival, so many as are asked for; a session of another user's has none.
+
+    Facts that share words with the question come first, then the most important.
+    """
+    served.users.known_facts.append(fact("coding_style", "black", importance=0.5))
+    styled = await posted(client, "/v1/context", user_id="u", app_id="a", query="Which coding style?")
     found = await posted(client, "/v1/context", user_id="u", app_id="a", query="?", recent_turns=2)
     none = await posted(client, "/v1/context", user_id="u", app_id="a", query="?", recent_turns=0)
     others = await posted(client, "/v1/context", user_id="u", app_id="a", session_id="s2", query="?")
 
     assert [turn["content"] for turn in found["recent"]] == ["in between", "which vector databases do you know"]
     assert (none["recent"], others["recent"]) == ([], [])
+    assert [each["key"] for each in styled["facts"]] == ["coding_style", "name", "language"]
 
 
 async def test_a_context_is_filled_with_what_was_said_of_it(client: httpx.AsyncClient, served: Served) -> None:
@@ -164,14 +170,6 @@ async def test_a_context_is_filled_with_what_was_said_of_it(client: httpx.AsyncC
     assert [turn["session_id"] for turn in again["recent"]] == ["j"]
     assert [hit["turn"]["session_id"] for hit in again["found"]] == ["k", "k"]
     assert [hit["turn"]["session_id"] for hit in day["found"]] == ["j"]
-
-
-async def test_a_context_has_the_facts_that_are_asked_for_first(client: httpx.AsyncClient, served: Served) -> None:
-    """Those that share words with the question, then the most important."""
-    served.users.known_facts.append(fact("coding_style", "black", importance=0.5))
-    found = await posted(client, "/v1/context", user_id="u", app_id="a", query="Which coding style?")
-
-    assert [each["key"] for each in found["facts"]] == ["coding_style", "name", "language"]
 
 
 @pytest.mark.parametrize(

@@ -179,17 +179,19 @@ def sent(session: Session) -> tuple[list[events.ProjectTurnAdded], list[events.P
 
 
 def test_turns_with_a_project_are_forwarded() -> None:
-    """Of users and assistants, once each; without a project nothing is sent, not at the end either."""
-    session, other = Session(), Session()
+    """Of users and assistants, once each; without a project, or switched off, nothing is sent, nor at the end."""
+    session, other, off = Session(), Session(), Session(Policy(projects=ProjectPolicy(enabled=False)))
     session.say(0, project_id="web")
     session.say(1, project_id="web", role=events.Role.SYSTEM)
     session.say(2, project_id="web", role=events.Role.ASSISTANT)
     session.say(2, project_id="web")
     other.say(0)
+    off.say(0, project_id="web")
     other.end()
+    off.end()
 
     assert [(0, "web"), (2, "web")] == [(event.turn, event.project_id) for event in sent(session)[0]]
-    assert ([], []) == sent(other)
+    assert ([], []) == sent(other) == sent(off)
 
 
 def test_every_project_of_a_session_is_told_of_its_end() -> None:
@@ -216,12 +218,3 @@ def test_a_time_out_pauses_and_an_erased_session_tells_nobody_of_its_end() -> No
 
     assert ["paused"] == [event.status for event in sent(silent)[1]]
     assert [] == sent(erased)[1]
-
-
-def test_projects_that_are_switched_off_hear_nothing() -> None:
-    """Neither turns nor ends."""
-    session = Session(Policy(projects=ProjectPolicy(enabled=False)))
-    session.say(0, project_id="web")
-    session.end()
-
-    assert ([], []) == sent(session)

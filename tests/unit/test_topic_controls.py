@@ -143,7 +143,10 @@ def restored(messages: int | list[RestoredMessage] = 20, **fields: object) -> To
 
 
 def test_restored_topic_is_as_it_was() -> None:
-    """Its id, title, creation, importance, tags, summary and messages; four at hand, the others packed; one access."""
+    """Its id, title, creation, importance, tags, summary and messages; four at hand, the others packed; one access.
+
+    A restoration that comes twice, for a topic that is still there, or without messages changes nothing.
+    """
     talk, *_ = two_topics(turn=1000)
     talk.put(restored(), vector=matter(7))
     talk.store()
@@ -154,16 +157,9 @@ def test_restored_topic_is_as_it_was() -> None:
     assert_fields(change, active_turns=list(range(116, 120)), packed_turns=list(range(100, 116)))
     assert_fields(change, created_at=NOON, last_active_at=when(10), active=False)
     assert "second" == talk.active.title
-
-
-def test_kept_topic_is_not_restored_over() -> None:
-    """A restoration that comes twice, for a topic that is still there, or without messages changes nothing."""
-    talk, *_ = two_topics(turn=1000)
-    talk.put(restored())
     told = len(talk.changes)
     talk.put(restored())
     talk.put(restored(0, topic_id="older"))
-
     assert (told, 20) == (len(talk.changes), talk.titled("An old matter")[1].message_count)
 
 
