@@ -286,18 +286,8 @@ def _attribute(sentence: str) -> tuple[frozenset[str], frozenset[str]] | None:
     return None if named or not of or not value else (of, value)
 
 
-_OF_THE_USER = {
-    "'s": "my",
-    " is": "I'm",
-    " has": "I have",
-    " does not": "I don't",
-    " doesn't": "I don't",
-    " cannot": "I can't",
-    " can not": "I can't",
-    " can't": "I can't",
-    " asked to ": "",
-    "": "I",
-}
+_OF_THE_USER = {"'s": "my", " is": "I'm", " has": "I have", " doe": "I don't", " can": "I can't", " ask": "", "": "I"}
+"""By the first four letters of what stands behind "user"."""
 _USER = re.compile(
     r"\b(?:the )?user(?:(?P<more>'s\b| is\b| has\b| does not\b| doesn't\b| cannot\b| can not\b| can't\b"
     r"| asked to (?=(?:always|never)\b))| (?P<how>(?:\w+ly|always|never) )?(?P<verb>\w+?)s\b|\b)",
@@ -319,7 +309,7 @@ def as_said(sentence: str) -> str:
 def _said(told: re.Match[str]) -> str:
     if told["verb"]:
         return f"I {told['how'] or ''}{told['verb']}"
-    return _OF_THE_USER[(told["more"] or "").lower()]
+    return _OF_THE_USER[(told["more"] or "").lower()[:4]]
 
 
 _NOT_ONLY = re.compile(r"\bnot (?:only|just|yet|sure)\b")

@@ -53,9 +53,7 @@ class NarrativeRule(Struct, frozen=True):
 
 _TABLES = PatternTables("narrative")
 RULES = [
-    NarrativeRule(EpisodeKind(kind), gain, by_assistant, row.pattern)
-    for row in _TABLES.rows("rules")
-    for kind, gain, by_assistant in (row.cells,)
+    NarrativeRule(EpisodeKind(row.cells[0]), row.cells[1], row.cells[2], row.pattern) for row in _TABLES.rows("rules")
 ]
 KINDS = tuple(dict.fromkeys(rule.kind for rule in RULES))
 """In the order in which they count."""
@@ -81,14 +79,9 @@ def tellings(content: str, role: Role) -> list[NarrativeSentence]:
     >>> tellings("Did that fix it? It is not fixed. Should we choose X?", Role.USER)
     []
     """
-    found: dict[EpisodeKind, NarrativeSentence] = {}
-    for sentence in own_sentences(content, role):
-        narrative = _classified(sentence, role)
-        if narrative is not None and (
-            narrative.kind not in found or _weight(narrative) > _weight(found[narrative.kind])
-        ):
-            found[narrative.kind] = narrative
-    return [found[kind] for kind in KINDS if kind in found]
+    told = [each for sentence in own_sentences(content, role) if (each := _classified(sentence, role))]
+    of_kinds = ([each for each in told if each.kind is kind] for kind in KINDS)
+    return [max(of_kind, key=_weight) for of_kind in of_kinds if of_kind]
 
 
 def own_sentences(content: str, role: Role) -> Iterator[str]:

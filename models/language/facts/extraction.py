@@ -27,7 +27,7 @@ from models.language.facts.statements import (
 )
 from models.language.facts.values import CONSTRAINT, IDENTITY, Build, Finding, fact, named, reading, slug
 from models.language.facts.vocabulary import WORDS
-from models.text.tables import PatternRow, PatternTables
+from models.text.tables import PatternTables
 from models.text.words import word_set, words_of
 
 _RE = PatternTables("facts_patterns").section("extraction")
@@ -73,22 +73,19 @@ _OPENED: dict[str, list[FactRule]] = defaultdict(list)
 _ANYWHERE: list[tuple[str, FactRule]] = []
 
 
-def _add(rows: Iterable[PatternRow]) -> None:
-    for row in rows:
-        openings, says = row.cells
-        rule = (row.pattern, reading(says, _READERS))
-        for opening in " ".join(openings.split()).split(", "):
-            if opening.startswith("*"):
-                _ANYWHERE.append((opening[1:], rule))
-            else:
-                _OPENED[opening].append(rule)
-
-
-_add(TABLES["orders"].rows("taken_back"))
-_add(TABLES["limits"].rows("relatives"))
-for _name in ("identity", "limits", "likings"):
-    _add(TABLES[_name].rows("rules"))
-_add(TABLES["orders"].rows("orders"))
+for _row in chain(
+    TABLES["orders"].rows("taken_back"),
+    TABLES["limits"].rows("relatives"),
+    *(TABLES[name].rows("rules") for name in ("identity", "limits", "likings")),
+    TABLES["orders"].rows("orders"),
+):
+    _openings, _says = _row.cells
+    _rule = (_row.pattern, reading(_says, _READERS))
+    for _opening in " ".join(_openings.split()).split(", "):
+        if _opening.startswith("*"):
+            _ANYWHERE.append((_opening[1:], _rule))
+        else:
+            _OPENED[_opening].append(_rule)
 
 
 def extract(content: str) -> Extraction:
@@ -108,7 +105,7 @@ def extract(content: str) -> Extraction:
         return NOTHING
     text = own_words(text, words)
     facts: dict[tuple[FactCategory, str], ExtractedFact] = {}
-    taken_back: list[Retraction] = []
+    taken_back: dict[tuple[FactCategory | None, str | None], Retraction] = {}
     for each in mentioned(text, words):
         facts[each.category, each.key] = each
     for statement in statements_of(text, words):
@@ -116,14 +113,13 @@ def extract(content: str) -> Extraction:
             continue
         for finding in _findings(statement):
             if isinstance(finding, Retraction):
-                known = {(each.category, each.key) for each in taken_back}
-                if (finding.category, finding.key) not in known and statement.weight == 1.0:
-                    taken_back.append(finding)
+                if statement.weight == 1.0:
+                    taken_back.setdefault((finding.category, finding.key), finding)
                 continue
             place = (finding.category, finding.key)
             if place not in facts or finding.confidence >= facts[place].confidence:
                 facts[place] = finding
-    changed = [r for r in taken_back if r.category is None or r.key is None or (r.category, r.key) not in facts]
+    changed = [gone for of, gone in taken_back.items() if None in of or of not in facts]
     return Extraction(list(facts.values())[:MAX_FACTS], changed[:MAX_FACTS])
 
 

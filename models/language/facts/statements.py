@@ -29,10 +29,12 @@ MAX_QUOTED_WORDS = 3
 """Up to so many words in quotes are a name or a term, more are somebody's speech."""
 
 _QUOTES = str.maketrans("\u2019\u2018\u02bc\u00b4\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014\u00a0", '\'\'\'\'"""""-- ')
-_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
+FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|my|me|we|you)\b", re.IGNORECASE)
 _ITEM = re.compile(r"[ \t]*(?:[-*\u2022+]|\d{1,3}[.)])[ \t]+\S")
 _TASK_WORDS = PatternTables("words").word_set("TASK_WORDS")
+_SALUTATIONS = ("Dear ", "To whom", "Subject:", "From:")
+"""A letter's first line."""
 _TO_THE_USER = ("to ", "stop ", "avoid ", "quit ", "never ", "always ", "don't ")
 _OWN_SPEECH = ("i ", "i've ", "i just ", "i already ", "i only ", *_TO_THE_USER)
 """Behind these the user speaks, or is spoken to."""
@@ -55,7 +57,7 @@ def own_words(text: str, words: set[str]) -> str:
     `words` are the text's own, folded.
     """
     if "```" in text or "~~~" in text:
-        text = _FENCE.sub("\n", text)
+        text = FENCE.sub("\n", text)
     if "\n" in text:
         text = _own_lines(text)
     if '"' in text or "'" in text or "`" in text:
@@ -84,11 +86,9 @@ def _before(marker: re.Pattern[str], text: str) -> str:
     found = marker.search(text.lower())
     if found is None:
         return text
-    ends = (
-        (". ", "! ", "? ", "\n", "; ")
-        if marker is _ATTRIBUTION.FICTION
-        else (". ", "! ", "? ", "\n", "; ", ", ", " - ", " and ", " but ")
-    )
+    ends = [". ", "! ", "? ", "\n", "; "]
+    if marker is not _ATTRIBUTION.FICTION:
+        ends += [", ", " - ", " and ", " but "]
     return text[: max(text.rfind(mark, 0, found.start()) for mark in ends) + 1]
 
 
@@ -108,13 +108,8 @@ def _own_lines(text: str) -> str:
         lines = [line for n, line in enumerate(lines) if n <= cited or not _ITEM.match(line)]
     if sum([bool(_ITEM.match(line)) for line in lines]) > MAX_LIST_ITEMS:
         lines = [line for line in lines if not _ITEM.match(line)]
-    letter = next((n for n, line in enumerate(lines) if _is_salutation(line)), None)
+    letter = next((n for n, line in enumerate(lines) if line.startswith(_SALUTATIONS)), None)
     return "\n".join(lines[:letter])
-
-
-def _is_salutation(line: str) -> bool:
-    """A letter's first line: "Dear Ms Berg,"."""
-    return line.startswith(("Dear ", "To whom", "Subject:", "From:"))
 
 
 _FORMS = by_way(read_table("words")["forms"]["WAYS"])
@@ -374,13 +369,10 @@ def _pieces(clause: str) -> Iterator[str]:
     first, *elided = _RE.ELIDED.split(clause)
     for elided_part in (first, *(f"I {rest}" for rest in elided)):
         part = f"I'm {elided_part[5:]}" if elided_part[:5].lower() == "i am " else elided_part
+        pieces, goes_on = [part], ""
         if part[:4].lower() == "i'm ":
-            head, *rest = _RE.PIECE.split(part)
-            yield head
-            yield from (f"I'm {piece}" for piece in rest)
+            pieces, goes_on = _RE.PIECE.split(part), "I'm "
         elif part[:7].lower() == "i have ":
-            head, *rest = _RE.OWNED.split(part)
-            yield head
-            yield from (f"I have {piece}" for piece in rest)
-        else:
-            yield part
+            pieces, goes_on = _RE.OWNED.split(part), "I have "
+        yield pieces[0]
+        yield from (goes_on + piece for piece in pieces[1:])

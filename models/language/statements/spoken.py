@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from models.language.facts.statements import plain
+from models.language.facts.statements import FENCE, plain
 from models.text.summary import SENTENCE
 from models.text.tables import PatternTables, by_way
 
@@ -24,7 +24,6 @@ MAX_SENTENCES = 60
 MAX_SENTENCE_CHARS = 600
 """Longer ones are no statement."""
 MAX_HEADING_CHARS = 60
-_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _BULLET = re.compile(r"\A[ \t]*(?:[-*+\u2022]|\d{1,2}[.)])[ \t]+|\A[ \t]*#{1,6}[ \t]+")
 _SPEECH = re.compile(r'"[^"\n]{1,600}"?')
 _TERM_WORDS = 3
@@ -88,7 +87,7 @@ def sentences_of(content: str) -> Iterator[str]:
     """Statements of a message, questions left out; of a long one its head and its tail are looked at."""
     text = written_out(plain(content))
     if "```" in text or "~~~" in text:
-        text = _FENCE.sub("\n", text)
+        text = FENCE.sub("\n", text)
     if "\n" in text or text.startswith(">"):
         text = "\n".join(_lines(text))
     if "." in text:
