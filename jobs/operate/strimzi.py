@@ -62,12 +62,8 @@ ACCESS: dict[str, UserAccess] = {
     ),
     "memory": UserAccess(
         reads=(topics.COMMANDS, topics.MEMORY_STATE, topics.DEAD_LETTERS),
-        writes=(
-            *_owned("memory"),
-            topics.COMMANDS,
-            topics.TURNS,
-            topics.DEAD_LETTERS,
-        ),  # onto turns.v1 topics of users who come back
+        # Onto turns.v1 it writes topics of users who come back.
+        writes=(*_owned("memory"), topics.COMMANDS, topics.TURNS, topics.DEAD_LETTERS),
         groups=("memory",),
     ),
     "enrich": UserAccess(reads=(topics.REQUESTS,), writes=(topics.COMMANDS, topics.TURNS), groups=("enrich",)),

@@ -54,9 +54,7 @@ async def tell_ready(
                 told_s = monotonic()
                 say("not ready yet: " + "; ".join(f"{role} ({reasons[role]})" for role in waiting))
             if waiting:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_AGAIN_S):
-                        await stop.wait()
+                await _wait(stop, _LOOK_AGAIN_S)
     if not waiting:
         told = {**_addresses(settings, places), **(further or {})}
         lines = [

@@ -11,7 +11,7 @@ import ibis
 import pytest
 from ibis.backends import BaseBackend
 
-from jobs.analyse.mining.job import job_names, job_of
+from jobs.analyse.mining.job import JOB_NAMES, job_of
 from jobs.analyse.mining.source import Tables
 from models.policy.archive import ArchivePolicy
 from tests.support.mined_archive import WEEK
@@ -23,14 +23,14 @@ _SAME = 1e-12
 _DAYS = [WEEK.since + timedelta(days=n) for n in range(WEEK.days)]
 
 
-@pytest.mark.parametrize("name", job_names())
+@pytest.mark.parametrize("name", JOB_NAMES)
 def test_heavy_expressions_agree(name: str, duck: BaseBackend, spark: BaseBackend) -> None:
     """Each frame of the job: the same columns, the same rows, floats but for their last digits."""
     job, policy = job_of(name), ArchivePolicy()
 
     found = {}
     for engine, backend in (("duckdb", duck), ("spark", spark)):
-        tables = Tables(backend.table, grouped=job.grouped, days=_DAYS)
+        tables = Tables(backend.table, grouped=job.about.grouped, days=_DAYS)
         found[engine] = {frame: rows_of(backend, asked) for frame, asked in job.heavy(tables, policy).items()}
 
     assert found["duckdb"].keys() == found["spark"].keys()

@@ -31,8 +31,7 @@ from typing import Any
 from aiokafka import TopicPartition
 from msgspec import Struct
 
-from jobs.analyse.mining.job import Job, Period
-from jobs.analyse.mining.results import JobResult
+from jobs.analyse.mining.job import Job, JobResult, Period
 from jobs.analyse.mining.run import run
 from jobs.analyse.mining.source import MiningSource
 from models.entities import TOPIC_OF

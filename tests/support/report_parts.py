@@ -7,8 +7,7 @@ from html.parser import HTMLParser
 import altair as alt
 import polars as pl
 
-from jobs.analyse.mining.job import Figure, Finding, Period
-from jobs.analyse.mining.results import JobResult, ReportSection, ShownFinding, ShownTable
+from jobs.analyse.mining.job import Figure, Finding, JobResult, Period, ReportSection, ShownFinding, ShownTable
 from jobs.analyse.report.gathering import ArchiveFacts, MiningReport, Part
 from jobs.shared.pictures import drawn
 from models.policy.archive import AnonymityPolicy

@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     import httpx
 
-    from jobs.analyse.mining.results import JobResult
+    from jobs.analyse.mining.job import JobResult
     from jobs.demo.play import DemoState
     from models.events import OutputEvent
     from streams.archive.catalog import LakePaths

@@ -8,9 +8,10 @@ import polars as pl
 import pytest
 from msgspec.structs import replace
 
-from jobs.analyse.mining.alerts import JOB, precision_by
+from jobs.analyse.mining.alerts import JOB
 from jobs.analyse.mining.anonymity import shown_rows
 from jobs.analyse.mining.job import Period
+from jobs.analyse.mining.statistics import precision_by
 from models import events
 from models.events.topics import ALERTS
 from models.policy.archive import AnonymityPolicy, ArchivePolicy

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from jobs.analyse.mining.campaigns import JOB, campaigns_of, refine
+from jobs.analyse.mining.job import JobResult
 from jobs.analyse.mining.likeness import Labels, groups_of, kept_vectors, signatures, unit_vectors
-from jobs.analyse.mining.results import JobResult
 from models.policy.archive import ArchivePolicy, CampaignMining
 from streams.archive.catalog import LakePaths, reading
 from tests.support.mined_archive import WEEK, mined

@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 from jobs.analyse.mining import drift
-from jobs.analyse.mining.job import ALL_APPS, Period
-from jobs.analyse.mining.results import JobResult
+from jobs.analyse.mining.job import ALL_APPS, JobResult, Period
 from jobs.analyse.mining.run import run
 from jobs.analyse.mining.source import MiningSource
 from jobs.analyse.mining.wording import MEASURES, evidence
@@ -116,9 +115,9 @@ def test_probabilities_that_come_true_are_told_from_those_that_do_not() -> None:
 
     assert [(date(2026, 3, 9), "m-1", 400)] == honest.select("week", "model", "labels").rows()
     # Two bins of one label each: errors 0.2 and 0.4; Brier 0.04 and 0.16.
-    by_hand = pl.DataFrame({"probability": [0.2, 0.6], "escalating": [0, 1], "bin": [0, 1]})
+    by_hand = pl.DataFrame({"week": 1, "probability": [0.2, 0.6], "escalating": [0, 1], "bin": [0, 1]})
 
-    assert (0.1, 0.3) == drift.calibration(by_hand)
+    assert [(1, 0.1, 0.3)] == drift.calibration(by_hand, "week").rows()
     assert honest["calibration_error"].item() < 0.1
     assert wrong["calibration_error"].item() > 0.4
     assert bins.select((pl.col("right_low") < pl.col("right_ratio")).all()).item()

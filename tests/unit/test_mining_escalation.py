@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jobs.analyse.mining.escalation import JOB, app_table
 from jobs.analyse.mining.escalation_shapes import described, name_of
-from jobs.analyse.mining.results import JobResult
+from jobs.analyse.mining.job import JobResult
 from models.policy.archive import ArchivePolicy, EscalationMining
 from streams.archive.catalog import LakePaths
 from tests.support.mined_archive import mined

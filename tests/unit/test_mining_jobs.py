@@ -15,10 +15,10 @@ import pytest
 from msgspec.structs import replace
 
 from jobs.analyse.mining import run
-from jobs.analyse.mining.job import Job, Period, job_names, job_of
-from jobs.analyse.mining.results import JobResult
+from jobs.analyse.mining.job import JOB_NAMES, Job, JobResult, Period, job_of
+from jobs.analyse.mining.pictures import pictures_of
 from jobs.analyse.mining.source import Tables
-from jobs.analyse.mining.wording import figure_names
+from jobs.analyse.mining.wording import FIGURES
 from jobs.shared.pictures import charts_of
 from models.events import SessionEnded, Turn
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
@@ -54,7 +54,7 @@ NOT_DRAWN = {
 """Pictures of which the planted weeks have too little; hours are those of a single day."""
 
 
-@pytest.fixture(scope="module", params=job_names())
+@pytest.fixture(scope="module", params=JOB_NAMES)
 def job(request: pytest.FixtureRequest) -> Job:
     """Each job there is."""
     return job_of(request.param)
@@ -83,9 +83,9 @@ def test_one_place_decides_what_is_shown() -> None:
 
 def test_every_figure_has_its_words(week: Callable[[str], JobResult]) -> None:
     """Those that no job makes have none; users' episodes are not in this archive."""
-    made = {each.name for name in job_names() for each in week(name).section.figures}
+    made = {each.name for name in JOB_NAMES for each in week(name).section.figures}
 
-    assert figure_names() - {"users_episodes_tokens_kept_ratio"} == made
+    assert set(FIGURES) - {"users_episodes_tokens_kept_ratio"} == made
 
 
 @pytest.mark.usefixtures("result")
@@ -109,19 +109,19 @@ def test_days_are_marked_by_all_that_is_read(job: Job, planted: LakePaths) -> No
 
         turns = views.table("turns")
         first_days = turns.group_by("session_id").agg(day=turns.date.min())
-        job.heavy(Tables(read, grouped=job.grouped, cohort=first_days), ArchivePolicy())
+        job.heavy(Tables(read, grouped=job.about.grouped, cohort=first_days), ArchivePolicy())
 
-    assert asked - set(job.reads) == set()
+    assert asked - set(job.about.reads) == set()
 
 
 def test_pictures_are_drawn_of_what_is_shown(job: Job, result: JobResult) -> None:
     """Each described one is a chart that altair takes, but those of values that are all left out; of nothing none."""
-    drawn = [picture.title for picture in job.pictures(result.tables) if picture.spec]
+    drawn = [picture.title for picture in pictures_of(job.name, result.tables) if picture.spec]
     described = charts_of("jobs/analyse/mining/pictures.yaml")[job.name]
     empty = {name: table.clear() for name, table in result.tables.items()}
 
     assert [about["title"] for about in described if about["title"] not in NOT_DRAWN] == drawn
-    assert [] == [*job.pictures(empty), *job.pictures({})]
+    assert [] == [*pictures_of(job.name, empty), *pictures_of(job.name, {})]
 
 
 WORDS = "please tell me how the tulips in the garden grow from their bulbs"
@@ -180,9 +180,9 @@ def test_no_job_raises_at_the_edges(
     tmp_path: Path, build: Callable[[Path], LakePaths], periods: Sequence[Period]
 ) -> None:
     """Every job of every period, its pictures too; figures are numbers or nothing."""
-    place, jobs = build(tmp_path / "archive"), [job_of(name) for name in job_names()]
+    place, jobs = build(tmp_path / "archive"), [job_of(name) for name in JOB_NAMES]
     results = [(job, mined(job, place, tmp_path / "mined", period=period)) for period in periods for job in jobs]
-    drawn = [picture.spec for job, result in results for picture in job.pictures(result.tables)]
+    drawn = [picture.spec for job, result in results for picture in pictures_of(job.name, result.tables)]
     figures = [figure for _, result in results for figure in result.section.figures]
 
     assert all("data" in chart for chart in drawn)
@@ -199,7 +199,7 @@ def test_a_small_group_appears_nowhere(tmp_path: Path) -> None:
     found = {}
     for least in (1, 5):
         policy = ArchivePolicy(anonymity=AnonymityPolicy(min_sessions=least, min_users=least))
-        jobs = job_names() if least > 1 else ("overview", "escalation")
+        jobs = JOB_NAMES if least > 1 else ("overview", "escalation")
         shown = {name: everything_shown(job_of(name), place, tmp_path / str(least), policy) for name in jobs}
         found[least] = {name for name, text in shown.items() if "whisper" in text}
 
@@ -210,5 +210,5 @@ def everything_shown(job: Job, place: LakePaths, folder: Path, policy: ArchivePo
     """A job's section, tables and pictures in one text."""
     result = mined(job, place, folder, period=BOTH_DAYS, policy=policy)
     tables = [table.write_json() for table in result.tables.values()]
-    pictures = [f"{picture.spec}" for picture in job.pictures(result.tables)]
+    pictures = [f"{picture.spec}" for picture in pictures_of(job.name, result.tables)]
     return "".join([f"{result.section}", *tables, *pictures])

@@ -10,9 +10,8 @@ import pytest
 
 from jobs.analyse.mining import memory
 from jobs.analyse.mining.anonymity import shown_rows
-from jobs.analyse.mining.job import Period
+from jobs.analyse.mining.job import JobResult, Period
 from jobs.analyse.mining.memory import JOB
-from jobs.analyse.mining.results import JobResult
 from models.policy.archive import AnonymityPolicy, MemoryMining
 from streams.archive.catalog import LakePaths
 from tests.support.mined_archive import WEEK, mined

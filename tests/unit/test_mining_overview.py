@@ -9,9 +9,8 @@ import pytest
 
 from jobs.analyse.mining import overview as tables
 from jobs.analyse.mining.anonymity import shown_figure
-from jobs.analyse.mining.job import Figure, MiningInput, Period
+from jobs.analyse.mining.job import Figure, JobResult, MiningInput, Period
 from jobs.analyse.mining.overview import findings_of
-from jobs.analyse.mining.results import JobResult
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, OverviewMining
 from streams.archive.catalog import LakePaths, reading
 from tests.support.mined_archive import WEEK
@@ -78,12 +77,12 @@ def test_app_with_more_alerts_stands_out() -> None:
     even = [{"app_id": app, "alerts": int(n < 10)} for app in ("a", "b") for n in range(50)]
     week = Period(DAY, DAY)
 
-    found = list(findings_of(sessions(*planted), sessions().clear(), week, ArchivePolicy()))
+    found = list(findings_of(sessions(*planted), sessions(*planted).clear(), week, ArchivePolicy()))
 
     assert ["More alerts in app o'hare"] == [finding.title for finding in found]
     assert "app_id = 'o''hare'" in found[0].evidence
     assert 0.875 == pytest.approx(found[0].strength)
-    assert not list(findings_of(sessions(*even), sessions().clear(), week, ArchivePolicy()))
+    assert not list(findings_of(sessions(*even), sessions(*even).clear(), week, ArchivePolicy()))
 
 
 def test_one_critical_session_of_six_is_counted_and_what_is_hidden_is_said() -> None:

@@ -1,6 +1,6 @@
 """Attacks on what mining shows: cells, sums, complements, tails and texts that would tell of fewer than k people."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import polars as pl
@@ -8,24 +8,14 @@ import pytest
 
 from jobs.analyse.mining.anonymity import shown_figure, shown_rows, shown_text
 from jobs.analyse.mining.campaigns import Campaigns, table_of
-from jobs.analyse.mining.drift import calibrated
+from jobs.analyse.mining.coverage import Coverage, about, beyond, beyond_cell, percent, smaller_side
 from jobs.analyse.mining.escalation import survival_table
-from jobs.analyse.mining.job import (
-    SHARE,
-    Coverage,
-    Finding,
-    MiningInput,
-    about,
-    beyond,
-    beyond_cell,
-    percent,
-    smaller_side,
-)
+from jobs.analyse.mining.job import SHARE, Finding, MiningInput
 from jobs.analyse.mining.overview import findings_of
 from jobs.analyse.mining.sequence_patterns import frequent_table
 from jobs.analyse.mining.topics import cycling
 from jobs.analyse.mining.wording import figure
-from models.policy.archive import AnonymityPolicy, ArchivePolicy, DriftMining
+from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from tests.support.mined_archive import WEEK
 from tests.support.mined_frames import sessions_of
 
@@ -194,16 +184,6 @@ def test_a_campaign_tells_no_day_of_one_person() -> None:
     found = shown(table_of(Campaigns(members, members, []), {0: "words"}, K))
 
     assert [(day, day, 1, None)] == found.select("first_day", "last_day", "span_days", "alert_share").rows()
-
-
-def test_few_wrong_labels_are_not_told() -> None:
-    """Of 40 labelled alerts two were wrong."""
-    right = [int(n > 1) for n in range(40)]
-    labels = sessions_of(40, fired_at=datetime(2026, 3, 4, tzinfo=UTC), model="", probability=0.9, escalating=right)
-
-    weeks, bins, _ = calibrated(labels, DriftMining())
-
-    assert [None, None] == [*shown(weeks)["right_ratio"], *shown(bins)["right_high"]]
 
 
 def test_a_finding_does_not_tell_of_the_few_in_the_rest() -> None:

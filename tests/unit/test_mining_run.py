@@ -14,20 +14,20 @@ import pytest
 from msgspec.structs import replace
 
 from jobs.analyse.mining import command
+from jobs.analyse.mining.coverage import COUNTED, about
 from jobs.analyse.mining.job import (
-    COUNTED,
     Figure,
     Finding,
     Frames,
     Job,
     JobFindings,
+    JobResult,
+    JobWording,
     MiningInput,
     Period,
     TableWording,
-    about,
 )
-from jobs.analyse.mining.results import JobResult, failure_text
-from jobs.analyse.mining.run import run
+from jobs.analyse.mining.run import failure_text, run
 from jobs.analyse.mining.source import MiningSource, Tables
 from models.errors import StoreUnavailable
 from models.events import Turn
@@ -91,11 +91,13 @@ def summed(parts: Frames, asked: MiningInput) -> JobFindings:
 
 JOB = Job(
     name="lengths",
-    title="Lengths",
-    question="How long are sessions?",
-    grouped="session",
-    reads=("turns",),
-    tables={"lengths": TableWording("Lengths", "Sessions by turns.")},
+    about=JobWording(
+        title="Lengths",
+        question="How long are sessions?",
+        grouped="session",
+        reads=("turns",),
+        tables={"lengths": TableWording("Lengths", "Sessions by turns.")},
+    ),
     version=1,
     heavy=counted,
     find=summed,
@@ -224,7 +226,7 @@ def two_jobs(planted_home: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Monk
     """All jobs are two: escalation, of which the archive has findings, and the overview."""
     monkeypatch.setenv("TURNTIDE_DATA_DIR", str(planted_home))
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(command, "job_names", lambda: ("escalation", "overview"))
+    monkeypatch.setattr(command, "JOB_NAMES", ("escalation", "overview"))
     return monkeypatch
 
 

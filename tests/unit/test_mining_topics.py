@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from jobs.analyse.mining.job import Frames, MiningInput
+from jobs.analyse.mining.job import Frames, JobResult, MiningInput
 from jobs.analyse.mining.likeness import kept_vectors
-from jobs.analyse.mining.results import JobResult
 from jobs.analyse.mining.topic_clusters import cluster_table, clustered, members
 from jobs.analyse.mining.topic_names import marks_of, named_by, naming_marks, words_of
 from jobs.analyse.mining.topics import JOB, _at_one_rate, cycling

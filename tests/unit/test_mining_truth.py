@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from jobs.analyse.mining.escalation import logrank_scores, survival_table
-from jobs.analyse.mining.job import ALL_APPS, job_names
-from jobs.analyse.mining.results import JobResult, ShownFinding
+from jobs.analyse.mining.job import ALL_APPS, JOB_NAMES, JobResult, ShownFinding
 from jobs.analyse.mining.statistics import ByUser
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from tests.support.mined_frames import sessions_of
@@ -80,10 +79,10 @@ def claimed(text: str) -> Iterator[tuple[str, int]]:
 
 def test_evidence_is_what_is_claimed(ready_week: Callable[[str], JobResult]) -> None:
     """Each finding's query gives as many sessions, users or rows as the finding says last, or says in sum."""
-    found = {name: ready_week(name).section.findings for name in job_names()}
+    found = {name: ready_week(name).section.findings for name in JOB_NAMES}
 
     # How good alerts were stands in figures and tables alone.
-    assert {*job_names()} - {"alerts"} == {name for name, findings in found.items() if findings}
+    assert {*JOB_NAMES} - {"alerts"} == {name for name, findings in found.items() if findings}
     assert [] == [each.finding.title for findings in found.values() for each in findings if not is_so(each)]
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from jobs.operate.monitoring.boards import BOARDS
-from jobs.operate.monitoring.rules import OPERATORS, read
+from jobs.operate.monitoring.rules import read
 from streams.settings.http import HttpSettings
 from streams.wiring import ROLES
 from tests.support.tools import tool
@@ -45,18 +45,6 @@ def test_panels_ask_what_prometheus_reads(tmp_path: Path) -> None:
     (tmp_path / "panels.yml").write_bytes(msgspec.yaml.encode({"groups": [{"name": "panels", "rules": rules}]}))
 
     assert f"{len(asked)} rules found" in said_by("promtool", "check", "rules", str(tmp_path / "panels.yml"))
-
-
-def test_the_operators_rules_are_the_same() -> None:
-    """What is tested here is what Kubernetes gets."""
-    resource = msgspec.yaml.decode((DEPLOY / OPERATORS).read_bytes())
-    groups = [
-        group
-        for path in sorted((PROMETHEUS / "rules").glob("*.yml"))
-        for group in msgspec.yaml.decode(path.read_bytes())["groups"]
-    ]
-
-    assert (resource["kind"], resource["spec"]["groups"]) == ("PrometheusRule", groups)
 
 
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import Result
 
 from jobs.analyse.mining.command import mined
+from jobs.analyse.mining.job import JobResult as Mined
 from jobs.analyse.mining.job import Period, job_of
-from jobs.analyse.mining.results import JobResult as Mined
 from jobs.analyse.mining.source import MiningSource
 from jobs.analyse.report import command as command_module
 from jobs.analyse.report import notebook_command

@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 from msgspec.structs import replace
 
-from jobs.analyse.mining.job import Figure
-from jobs.analyse.mining.results import JobResult
+from jobs.analyse.mining.job import Figure, JobResult
 from jobs.analyse.report.page import (
     ROWS_SHOWN,
     card_svg,

@@ -10,23 +10,11 @@ from collections.abc import Mapping, Sequence
 import ibis
 import polars as pl
 
-from jobs.analyse.mining.job import (
-    ABOUT,
-    COUNTED,
-    Figure,
-    Frames,
-    JobFindings,
-    MiningInput,
-    about,
-    beyond,
-    beyond_cell,
-    part_of,
-    smaller_side,
-)
+from jobs.analyse.mining.coverage import ABOUT, COUNTED, about, beyond, beyond_cell, part_of
+from jobs.analyse.mining.job import Figure, Frames, Job, JobFindings, MiningInput
 from jobs.analyse.mining.source import Tables, beside
-from jobs.analyse.mining.statistics import rounded
-from jobs.analyse.mining.wording import figure, mining_job
-from jobs.shared.intervals import wilson
+from jobs.analyse.mining.statistics import precision_by, rounded
+from jobs.analyse.mining.wording import JOBS, figure
 from models.events import AlertStatus
 from models.policy.archive import ArchivePolicy
 
@@ -79,26 +67,6 @@ def find(frames: Frames, _asked: MiningInput) -> JobFindings:
     )
 
 
-def precision_by(labelled: pl.DataFrame, by: str) -> pl.DataFrame:
-    """Of each kind or app: `labels`, and the share of them that were right, with its 95 % interval (Wilson).
-
-    Of labelled alerts: `session_id`, `user_id`, `escalating` and the column that is named.
-    """
-    counted = labelled.group_by(by).agg(
-        *COUNTED, pl.len().alias("labels"), right=_RIGHT.sum(), about=smaller_side(_RIGHT)
-    )
-    intervals = [wilson(right, labels) for right, labels in counted.select("right", "labels").iter_rows()]
-    cells = {
-        "right_ratio": counted["right"] / counted["labels"],
-        "from_ratio": pl.Series([low for low, _ in intervals], dtype=pl.Float64),
-        "to_ratio": pl.Series([high for _, high in intervals], dtype=pl.Float64),
-    }
-    told = counted.drop("right", "about").with_columns(
-        **cells, **dict.fromkeys((ABOUT + cell for cell in cells), counted["about"])
-    )
-    return told.sort("labels", by, descending=[True, False])
-
-
 def _answers(answered: pl.DataFrame) -> pl.DataFrame:
     at = {"minutes_median": 0.5, "minutes_p90": _SLOW}
     table = answered.group_by("app_id").agg(
@@ -106,7 +74,7 @@ def _answers(answered: pl.DataFrame) -> pl.DataFrame:
         pl.len().alias("acknowledged"),
         *(pl.col("minutes").quantile(quantile, interpolation="linear").alias(cell) for cell, quantile in at.items()),
     )
-    whom = (beyond_cell(quantile).alias(ABOUT + cell) for cell, quantile in at.items())
+    whom = [beyond_cell(quantile).alias(ABOUT + cell) for cell, quantile in at.items()]
     return table.with_columns(whom).sort("acknowledged", "app_id", descending=[True, False])
 
 
@@ -142,4 +110,4 @@ def _notes(alerts: pl.DataFrame, missed: pl.DataFrame) -> Sequence[str]:
     return notes
 
 
-JOB = mining_job("alerts", version=1, heavy=heavy, find=find)
+JOB = Job("alerts", JOBS["alerts"], version=1, heavy=heavy, find=find)

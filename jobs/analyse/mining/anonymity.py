@@ -13,20 +13,8 @@ import duckdb
 import polars as pl
 from msgspec.structs import asdict, replace
 
-from jobs.analyse.mining.job import (
-    ABOUT,
-    SESSIONS,
-    SHARE,
-    USERS,
-    Figure,
-    Finding,
-    Frames,
-    Job,
-    JobFindings,
-    enough,
-    is_few,
-)
-from jobs.analyse.mining.results import ShownFinding, ShownTable
+from jobs.analyse.mining.coverage import ABOUT, SESSIONS, USERS, enough, is_few
+from jobs.analyse.mining.job import SHARE, Figure, Finding, Frames, Job, JobFindings, ShownFinding, ShownTable
 from models.errors import ConfigurationError
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 
@@ -63,7 +51,7 @@ def shown(
     findings = [each for finding in found.findings if (each := _shown_finding(finding, con, k)) is not None]
     tables, frames = {}, {}
     for name, frame in found.tables.items():
-        said = job.tables[name]
+        said = job.about.tables[name]
         frames[name], left_out, hidden = shown_rows(frame, k, said.within)
         tables[name] = ShownTable(
             title=said.title,

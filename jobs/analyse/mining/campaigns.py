@@ -13,11 +13,12 @@ import ibis
 import numpy as np
 import polars as pl
 
-from jobs.analyse.mining.job import COUNTED, Finding, Frames, JobFindings, MiningInput, enough, percent, smaller_side
+from jobs.analyse.mining.coverage import COUNTED, enough, percent, smaller_side
+from jobs.analyse.mining.job import Finding, Frames, Job, JobFindings, MiningInput
 from jobs.analyse.mining.likeness import Vectors, groups_of, kept_vectors, scale_to_unit, signatures, unit_vectors
 from jobs.analyse.mining.source import Tables, with_alerted
 from jobs.analyse.mining.topic_names import Words, examples_of, lookup, marks_of, named_by, names_of, naming_marks
-from jobs.analyse.mining.wording import figure, finding, mining_job
+from jobs.analyse.mining.wording import JOBS, figure, finding
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import literal
 
@@ -75,10 +76,8 @@ def table_of(found: Campaigns, names: Mapping[int, str], k: AnonymityPolicy) -> 
     """
     least = max(k.min_sessions, k.min_users)
     days = found.members.group_by("group", "user_id").agg(came=pl.col("date").min(), stopped=pl.col("date").max())
-    spans = days.group_by("group").agg(
-        came=pl.col("came").bottom_k(least).max(), stopped=pl.col("stopped").top_k(least).min()
-    )
-    first, last = pl.min_horizontal("came", "stopped"), pl.max_horizontal("came", "stopped")
+    ends = pl.col("came").bottom_k(least).max(), pl.col("stopped").top_k(least).min()
+    spans = days.group_by("group").agg(first_day=pl.min_horizontal(*ends), last_day=pl.max_horizontal(*ends))
     alerting = pl.col("session_id").filter("alerted").n_unique()
     return (
         found.members.group_by("group")
@@ -93,9 +92,8 @@ def table_of(found: Campaigns, names: Mapping[int, str], k: AnonymityPolicy) -> 
             smaller_side(pl.col("alerted")).alias("about_alert_share"),
         )
         .join(spans, on="group")
-        .with_columns(first_day=first, last_day=last, span_days=(last - first).dt.total_days() + 1)
+        .with_columns(span_days=(pl.col("last_day") - pl.col("first_day")).dt.total_days() + 1)
         .sort("users", "sessions", "group", descending=[True, True, False])
-        .drop("came", "stopped")
         .select(pl.col("group").replace_strict(names, return_dtype=pl.String).alias("campaign"), pl.all())
     )
 
@@ -209,4 +207,4 @@ def _findings(found: Campaigns, table: pl.DataFrame, words: Words, asked: Mining
         )
 
 
-JOB = mining_job("campaigns", version=1, heavy=heavy, find=find, refine=refine)
+JOB = Job("campaigns", JOBS["campaigns"], version=1, heavy=heavy, find=find, refine=refine)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.analyse.mining.job import job_names, job_of
+from jobs.analyse.mining.job import JOB_NAMES, job_of
 from jobs.cli import examples
 from jobs.shared.output import OutputFormat, OutputOption, Printer, progress_bar
 from models.errors import ConfigurationError
@@ -18,8 +18,7 @@ from streams.settings import load_settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jobs.analyse.mining.job import Period
-    from jobs.analyse.mining.results import JobResult, ReportSection
+    from jobs.analyse.mining.job import JobResult, Period, ReportSection
     from jobs.analyse.mining.source import MiningSource
     from models.policy.archive import AnonymityPolicy
 
@@ -38,7 +37,7 @@ UntilOption = Annotated[
 
 
 def mine(
-    job: Annotated[str, typer.Argument(help=f"{', '.join(job_names())}, or all.")] = "all",
+    job: Annotated[str, typer.Argument(help=f"{', '.join(JOB_NAMES)}, or all.")] = "all",
     *,
     days: DaysOption = None,
     since: SinceOption = None,
@@ -52,14 +51,14 @@ def mine(
     of `turntide analyse report`. A finding needs at least as many sessions or users as the policy's `archive.anonymity`
     (five each). A job that fails prints a line, the other jobs continue, and the exit code is 1.
     """
-    if job != "all" and job not in job_names():
-        raise ConfigurationError(f"no mining job {job!r}: the jobs are {', '.join(job_names())}, and all")
+    if job != "all" and job not in JOB_NAMES:
+        raise ConfigurationError(f"no mining job {job!r}: the jobs are {', '.join(JOB_NAMES)}, and all")
     from streams.wiring import policy_of
 
     printed, k = Printer(output), policy_of(load_settings()).archive.anonymity
     with opened() as source:
         period = period_of(source, days=days, since=since and since.date(), until=until and until.date())
-        outcomes = {name: _outcome(name, source, period) for name in (job_names() if job == "all" else (job,))}
+        outcomes = {name: _outcome(name, source, period) for name in (JOB_NAMES if job == "all" else (job,))}
     failed = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)}
     if output is OutputFormat.TABLE:
         for outcome in outcomes.values():
@@ -135,7 +134,7 @@ def mined(name: str, source: MiningSource, period: Period) -> JobResult:
 
 def _outcome(name: str, source: MiningSource, period: Period) -> JobResult | str:
     """Its result, or why there is none."""
-    from jobs.analyse.mining.results import failure_text
+    from jobs.analyse.mining.run import failure_text
 
     try:
         return mined(name, source, period)
@@ -172,9 +171,8 @@ def quoted(sql: str) -> str:
 def _plain(name: str, outcome: JobResult | str) -> dict[str, object]:
     import msgspec
 
-    from jobs.analyse.mining.results import ReportSection
+    from jobs.analyse.mining.job import ReportSection
 
-    failure = outcome if isinstance(outcome, str) else None
-    fields = dict.fromkeys(ReportSection.__struct_fields__) if isinstance(outcome, str) else outcome.section
-    plain: dict[str, object] = msgspec.to_builtins(fields)
-    return plain | {"job": name, "failure": failure}
+    if isinstance(outcome, str):
+        return {**dict.fromkeys(ReportSection.__struct_fields__), "job": name, "failure": outcome}
+    return {**msgspec.to_builtins(outcome.section), "failure": None}

@@ -15,23 +15,11 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from jobs.analyse.mining.job import (
-    ABOUT,
-    ABOUT_TYPE,
-    ALL_APPS,
-    Finding,
-    Frames,
-    JobFindings,
-    MiningInput,
-    Period,
-    SessionMeasure,
-    about,
-    part_of,
-)
+from jobs.analyse.mining.coverage import about
+from jobs.analyse.mining.job import ALL_APPS, Finding, Frames, Job, JobFindings, MiningInput, Period, SessionMeasure
 from jobs.analyse.mining.source import Tables, beside
-from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates
-from jobs.analyse.mining.wording import MEASURES, figure, finding, mining_job
-from jobs.shared.intervals import wilson
+from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates, precision_by
+from jobs.analyse.mining.wording import JOBS, MEASURES, figure, finding
 from models.policy.archive import ArchivePolicy, DriftMining
 from streams.archive.catalog import literal
 
@@ -200,9 +188,8 @@ def by_day(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
         for (day,), of_day in crowded.sort("day").group_by("day", maintain_order=True):
             psi = stability(counted, counts_in(of_day[name].to_numpy(), edges))
             chance = stability_by_chance(len(counted), before.height, of_day.height)
-            index = round(psi, _EFFECT_DIGITS), round(chance, _EFFECT_DIGITS)
-            rows.append((day, name, *index, *about(of_day).values(), of_day["here"][0]))
-    return pl.DataFrame(rows, schema=schema, orient="row")
+            rows.append((day, name, psi, chance, *about(of_day).values(), of_day["here"][0]))
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.selectors.float().round(_EFFECT_DIGITS))
 
 
 def findings(shifted: pl.DataFrame, period: Period, baseline: Period) -> Iterator[Finding]:
@@ -235,14 +222,6 @@ def _shown(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 100 else f"{value:,.0f}"  # noqa: PLR2004 - three digits tell enough
 
 
-_OF_LABELS = ("mean_probability", "right_ratio", "right_low", "right_high")
-_ABOUT = {f"{ABOUT}{cell}": ABOUT_TYPE for cell in _OF_LABELS[1:]}
-_SHARES: dict[str, pl.DataType | type[pl.DataType]] = {
-    "labels": pl.Int64, "sessions": pl.Int64, "users": pl.Int64, "mean_probability": pl.Float64,
-    "right_ratio": pl.Float64, "right_low": pl.Float64, "right_high": pl.Float64, **_ABOUT,
-}  # fmt: skip
-_WEEKS = {"week": pl.Date, "model": pl.String, **_SHARES, "brier": pl.Float64, "calibration_error": pl.Float64}
-_BINS = {"probability_from": pl.Float64, **_SHARES}
 _DIGITS = 3
 
 
@@ -251,53 +230,50 @@ def calibrated(labels: pl.DataFrame, policy: DriftMining) -> tuple[pl.DataFrame,
 
     Of labelled alerts: `session_id`, `user_id`, `fired_at`, `model`, `probability`, `escalating` (0 or 1).
     """
-    weeks, bins = pl.DataFrame(schema=_WEEKS), pl.DataFrame(schema=_BINS)
-    if not labels.height:
-        return weeks, bins, ["No labelled alert has a probability: nothing tells whether probabilities come true."]
     labels = labels.with_columns(
         week=pl.col("fired_at").dt.truncate("1w").dt.date(),
         model=pl.col("model").fill_null(""),
         bin=(pl.col("probability") * policy.calibration_bins).cast(pl.Int64).clip(0, policy.calibration_bins - 1),
     )
-    by_week = labels.sort("week", "model").group_by("week", "model", maintain_order=True)
-    told = []
-    for (week, model), of_week in by_week:
-        brier, error = calibration(of_week) if of_week.height >= policy.min_labels else (None, None)
-        told.append({"week": week, "model": model, **_share(of_week), "brier": brier, "calibration_error": error})
-    weeks = pl.DataFrame(told, schema=_WEEKS)
+    known = pl.when(pl.col("labels") >= policy.min_labels)
+    weeks = (
+        _shares(labels, "week", "model")
+        .join(calibration(labels, "week", "model"), on=["week", "model"])
+        .with_columns(known.then("brier").alias("brier"), known.then("calibration_error").alias("calibration_error"))
+    )
+    enough_labels = labels if labels.height >= policy.min_labels else labels.clear()
+    bins = _shares(enough_labels, "bin").select(
+        (pl.col("bin") / policy.calibration_bins).round(_DIGITS).alias("probability_from"), pl.exclude("bin")
+    )
+    if not labels.height:
+        return weeks, bins, ["No labelled alert has a probability: nothing tells whether probabilities come true."]
     few = weeks.filter(pl.col("labels") < policy.min_labels).height
     too_few = f"{few} of {weeks.height} weeks have too few labels (below {policy.min_labels}) to tell of calibration."
-    if labels.height >= policy.min_labels:
-        rows = [
-            {"probability_from": round(number / policy.calibration_bins, _DIGITS), **_share(of_bin)}
-            for (number,), of_bin in labels.sort("bin").group_by("bin", maintain_order=True)
-        ]
-        bins = pl.DataFrame(rows, schema=_BINS)
     return weeks, bins, [too_few] if few else []
 
 
-def _share(labels: pl.DataFrame) -> dict[str, Any]:
-    hits = labels["escalating"]
-    numbers = (labels["probability"].mean(), hits.mean(), *wilson(int(hits.sum()), labels.height))
-    return {
-        "labels": labels.height,
-        **about(labels),
-        **{name: round(float(number), _DIGITS) for name, number in zip(_OF_LABELS, numbers, strict=True)},  # type: ignore[arg-type]
-        **dict.fromkeys(_ABOUT, part_of(labels, pl.col("escalating") > 0)),
-    }
+def _shares(labels: pl.DataFrame, *by: str) -> pl.DataFrame:
+    probability = pl.col("probability").mean().alias("mean_probability")
+    told = precision_by(labels, *by, also=[probability], ends=("right_low", "right_high"))
+    return (
+        told.with_columns(pl.selectors.float().round(_DIGITS)).select(*by, "labels", pl.exclude(*by, "labels")).sort(by)
+    )
 
 
-def calibration(labels: pl.DataFrame) -> tuple[float, float]:
-    """How well probabilities of labels came true.
+def calibration(labels: pl.DataFrame, *by: str) -> pl.DataFrame:
+    """How well probabilities of the labels of each group came true.
 
     Returns:
-        Mean squared distance of probability and outcome: 0 is perfect (Brier 1950). Expected calibration error:
-        distance of mean probability and share in each `bin`, weighed by its labels (Naeini et al. 2015).
+        `brier`, the mean squared distance of probability and outcome: 0 is perfect (Brier 1950).
+        `calibration_error`, the expected one: distance of mean probability and share in each `bin`, weighed by its
+        labels (Naeini et al. 2015).
     """
     distance = pl.col("probability") - pl.col("escalating")
-    gaps = labels.group_by("bin").agg(gap=distance.sum().abs())["gap"].sum()
-    brier: float = labels.select((distance**2).mean()).item()
-    return round(brier, _DIGITS), round(float(gaps) / labels.height, _DIGITS)
+    of_bins = labels.group_by(*by, "bin").agg(
+        brier=(distance**2).sum(), calibration_error=distance.sum().abs(), labels=pl.len()
+    )
+    means = pl.col("brier", "calibration_error").sum() / pl.col("labels").sum()
+    return of_bins.group_by(by).agg(means.round(_DIGITS))
 
 
 def _heavy(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, ibis.Table]:
@@ -357,8 +333,8 @@ def _find(frames: Frames, asked: MiningInput) -> JobFindings:
     there = earlier.get("sessions", here.clear())
     everything = pl.concat([there, here], how="diagonal_relaxed").with_columns(here=pl.col("day") >= since)
     tests = compared(everything, asked.policy)
-    labels = [frame for frame in (earlier.get("labels"), frames.get("labels")) if frame is not None]
-    weeks, bins, shares = calibrated(pl.concat(labels, how="diagonal_relaxed") if labels else pl.DataFrame(), policy)
+    labels = [asked_for.get("labels", frames["labels"].clear()) for asked_for in (earlier, frames)]
+    weeks, bins, shares = calibrated(pl.concat(labels, how="diagonal_relaxed"), policy)
     shifted = tests.filter(pl.col("shifted"))
     highest = tests.filter(pl.col("app_id") == ALL_APPS)["psi"].max()
     return JobFindings(
@@ -385,4 +361,4 @@ def _notes(here: pl.DataFrame, there: pl.DataFrame, policy: ArchivePolicy) -> li
     return notes
 
 
-JOB = mining_job("drift", version=1, heavy=_heavy, find=_find, refine=_refine)
+JOB = Job("drift", JOBS["drift"], version=1, heavy=_heavy, find=_find, refine=_refine)

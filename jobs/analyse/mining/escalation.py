@@ -17,24 +17,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from jobs.analyse.mining.escalation_shapes import (
-    ESCALATED,
-    THIRDS,
-    curve_table,
-    described,
-    growing,
-    shape_table,
-    shaped,
-)
-from jobs.analyse.mining.job import (
+from jobs.analyse.mining.coverage import (
     ABOUT_TYPE,
-    ALL_APPS,
     COUNTED,
-    Figure,
-    Finding,
-    Frames,
-    JobFindings,
-    MiningInput,
     about,
     beyond,
     enough,
@@ -44,9 +29,19 @@ from jobs.analyse.mining.job import (
     percent,
     share,
 )
+from jobs.analyse.mining.escalation_shapes import (
+    ESCALATED,
+    THIRDS,
+    curve_table,
+    described,
+    growing,
+    shape_table,
+    shaped,
+)
+from jobs.analyse.mining.job import ALL_APPS, Figure, Finding, Frames, Job, JobFindings, MiningInput
 from jobs.analyse.mining.source import Tables, beside, first_alerts
 from jobs.analyse.mining.statistics import PERCENT, ByUser, Floats, false_discovery_rates, rounded
-from jobs.analyse.mining.wording import figure, finding, mining_job
+from jobs.analyse.mining.wording import JOBS, figure, finding
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
 from streams.archive.catalog import literal
 
@@ -107,14 +102,17 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
     rules, sessions = asked.policy.escalation, frames["sessions"]
     earlier = asked.earlier("sessions", sessions)
     now, before = shaped(sessions, earlier, rules)
+    surely = share("surely_rising_percent", _RISING, scale=PERCENT)
+    escalated = share("escalated_percent", ESCALATED, scale=PERCENT)
+    mean_rise = pl.col("change_rise").mean().alias("mean_rise")
     shapes, apps = shape_table(now, before), app_table(sessions, asked.policy)
     tables = {
         "shapes": shapes,
         "shape_curves": curve_table(now, rules),
         "survival": survival_table(sessions, asked.policy),
         "apps": apps.drop("about_others"),
-        "slopes": _slopes(now),
-        "changes": _changes(now),
+        "slopes": _in_steps(now, "rise", pl.col("slope") * pl.col("scored"), _SLOPE_STEP, *surely),
+        "changes": _in_steps(now, "done_percent", pl.col("change_done") * PERCENT, _DONE_STEP, mean_rise, *escalated),
     }
     return JobFindings(
         figures=figures_of(sessions, now),
@@ -129,44 +127,24 @@ def figures_of(sessions: pl.DataFrame, curves: pl.DataFrame) -> list[Figure]:
     escalated, led = sessions.filter(ESCALATED), curves.filter(pl.col("change_at") <= pl.col("alerted_at"))
     to_alert = (led["alerted_at"] - led["change_at"]).median()
     escalating, rising = (
-        PERCENT * whole.filter(holds).height / whole.height if whole.height else None
-        for whole, holds in ((sessions, ESCALATED), (curves, _RISING))
+        sessions.select(ESCALATED.mean() * PERCENT),
+        curves.select(_RISING.fill_null(value=False).mean() * PERCENT),
     )
     to_escalation = escalated["escalated_at"].median()
     return [
-        figure("escalated_sessions_percent", escalating, sessions, part=ESCALATED, digits=2),
+        figure("escalated_sessions_percent", escalating.item(), sessions, part=ESCALATED, digits=2),
         figure("median_turns_to_escalation", to_escalation, escalated, part=beyond(about(escalated))),
         figure("median_turns_from_change_to_alert", to_alert, led, part=beyond(about(led))),
-        figure("rising_sessions_percent", rising, curves, part=_RISING, digits=2),
+        figure("rising_sessions_percent", rising.item(), curves, part=_RISING, digits=2),
     ]
 
 
-def _slopes(curves: pl.DataFrame) -> pl.DataFrame:
-    """Sessions by their slope over the whole session, in steps."""
-    rise = pl.col("slope") * pl.col("scored")
-    return (
-        curves.filter(pl.col("slope").is_not_null())
-        .group_by(rise_from=(rise / _SLOPE_STEP).floor() * _SLOPE_STEP)
-        .agg(*COUNTED, *share("surely_rising_percent", _RISING, scale=PERCENT))
-        .with_columns(pl.col("rise_from").round(2), rise_to=(pl.col("rise_from") + _SLOPE_STEP).round(2))
-        .sort("rise_from")
-    )
-
-
-def _changes(curves: pl.DataFrame) -> pl.DataFrame:
-    """Sessions by where their risk turns upwards first."""
-    done = pl.col("change_done") * PERCENT
-    return (
-        curves.filter(pl.col("change_done").is_not_null())
-        .group_by(done_percent_from=(done / _DONE_STEP).floor().cast(pl.Int64) * _DONE_STEP)
-        .agg(
-            *COUNTED,
-            pl.col("change_rise").mean().alias("mean_rise"),
-            *share("escalated_percent", ESCALATED, scale=PERCENT),
-        )
-        .with_columns(done_percent_to=pl.col("done_percent_from") + _DONE_STEP)
-        .sort("done_percent_from")
-    )
+def _in_steps(curves: pl.DataFrame, name: str, place: pl.Expr, step: float, *told: pl.Expr) -> pl.DataFrame:
+    """Sessions by where they are, in steps from `<name>_from` to `<name>_to`."""
+    begin = pl.col(f"{name}_from")
+    steps = ((place / step).floor().cast(pl.Int64) * step).alias(f"{name}_from")
+    counts = curves.filter(place.is_not_null()).group_by(steps).agg(*COUNTED, *told)
+    return counts.with_columns(begin.round(2), (begin + step).round(2).alias(f"{name}_to")).sort(begin)
 
 
 _SURVIVAL: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -213,15 +191,21 @@ def _survival(name: str, sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.Da
         interval = estimate.confidence_interval(policy.escalation.confidence, method="log-log")
     ends = sessions.select("user_id", at=pl.coalesce("escalated_at", "scored"))
     turns = np.insert(estimate.quantiles, 0, 0.0)
+    # How many have not ended before each turn.
+    ends_of = (ends["at"], ends.group_by("user_id").agg(pl.col("at").max())["at"])
+    there, users_there = (len(each) - np.searchsorted(each.sort().to_numpy(), turns, side="left") for each in ends_of)
+    # At the start, where all are calm, and at each step.
+    curves = (estimate.probabilities, interval.low.probabilities, interval.high.probabilities)
+    calm, low, high = (np.insert(each, 0, 1.0) * PERCENT for each in curves)
     steps = pl.DataFrame(
         {
             "app": [name] * len(turns),
             "scored_turn": turns.astype(np.int64),
-            "calm_percent": _with_start(estimate.probabilities),
-            "low_percent": _with_start(interval.low.probabilities),
-            "high_percent": _with_start(interval.high.probabilities),
-            "sessions": _remaining(ends["at"], turns),
-            "users": _remaining(ends.group_by("user_id").agg(pl.col("at").max())["at"], turns),
+            "calm_percent": calm,
+            "low_percent": low,
+            "high_percent": high,
+            "sessions": there,
+            "users": users_there,
         },
         schema=_SURVIVAL,
         nan_to_null=True,
@@ -250,17 +234,6 @@ def _is_shown(sessions: pl.DataFrame, steps: pl.DataFrame, k: AnonymityPolicy) -
         there = steps.select(enough(k)).to_series()
         shown[int(there.arg_true().max() or 0)] = True  # type: ignore[arg-type]
     return shown
-
-
-def _with_start(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """At the start, where all are calm, and at each step."""
-    return np.insert(share, 0, 1.0) * PERCENT
-
-
-def _remaining(ends: pl.Series, turns: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many have not ended before each turn."""
-    found: NDArray[np.int64] = len(ends) - np.searchsorted(ends.sort().to_numpy(), turns, side="left")
-    return found
 
 
 def _largest(sessions: pl.DataFrame, policy: ArchivePolicy) -> list[str]:
@@ -347,4 +320,4 @@ def faster_apps(apps: pl.DataFrame, asked: MiningInput) -> Iterator[Finding]:
         )
 
 
-JOB = mining_job("escalation", version=2, heavy=heavy, find=find, refine=refine)
+JOB = Job("escalation", JOBS["escalation"], version=2, heavy=heavy, find=find, refine=refine)

@@ -10,8 +10,9 @@ from ruptures import KernelCPD
 from scipy import stats
 from sklearn.cluster import KMeans
 
-from jobs.analyse.mining.job import COUNTED, Finding, MiningInput, beyond_cell, counted, enough, percent, share
-from jobs.analyse.mining.statistics import PERCENT, ByUser, Floats, false_discovery_rates
+from jobs.analyse.mining.coverage import COUNTED, beyond_cell, counted, enough, percent, share
+from jobs.analyse.mining.job import Finding, MiningInput
+from jobs.analyse.mining.statistics import PERCENT, ByUser, Floats
 from jobs.analyse.mining.wording import finding
 from models.policy.archive import EscalationMining
 
@@ -43,7 +44,11 @@ def described(points: pl.DataFrame, policy: EscalationMining) -> pl.DataFrame:
         .group_by("session_id", maintain_order=True)
         .agg("nth", "risk", moves=pl.col("risk").max() - pl.col("risk").min() >= policy.min_rise)
     )
-    curves = [resampled(risk.to_numpy(), policy.resampled_points) for risk in sessions["risk"]]
+    # Each at equally spaced places from its first to its last point, by lines between its points.
+    curves = [
+        np.interp(np.linspace(0.0, len(risk) - 1, policy.resampled_points), np.arange(len(risk)), risk.to_numpy())
+        for risk in sessions["risk"]
+    ]
     moving = [
         (session_id, *_moving(np.array(risk), np.array(nth), policy))
         for session_id, nth, risk in sessions.filter("moves").select("session_id", "nth", "risk").iter_rows()
@@ -51,11 +56,6 @@ def described(points: pl.DataFrame, policy: EscalationMining) -> pl.DataFrame:
     return sessions.select("session_id", curve=pl.Series(curves, dtype=pl.List(pl.Float64))).join(
         pl.DataFrame(moving, schema=_MOVING, orient="row"), on="session_id", how="left", maintain_order="left"
     )
-
-
-def resampled(risk: Floats, points: int) -> Floats:
-    """A curve at equally spaced places from its first to its last point, by lines between its points."""
-    return np.interp(np.linspace(0.0, len(risk) - 1, points), np.arange(len(risk)), risk)
 
 
 def _moving(risk: Floats, nth: NDArray[np.int64], policy: EscalationMining) -> tuple[float | int | None, ...]:
@@ -93,19 +93,17 @@ def name_of(curve: Floats, policy: EscalationMining) -> str:
     """
     low, high = float(curve.min()), float(curve.max())
     above = curve >= (low + high) / 2
+    turns = int(np.flatnonzero(~above)[-1]) + 1 if above[-1] and not above.all() else int(curve.argmax())
+    when = _WHEN[min(2, 3 * turns // len(curve))]
     if high - low < policy.min_rise:
         does = "flat"
     elif above[-1] and above[0]:
         does = "dip"
     elif above[-1]:
-        does = f"{_WHEN[_third(int(np.flatnonzero(~above)[-1]) + 1, len(curve))]} rise"
+        does = f"{when} rise"
     else:
-        does = f"{_WHEN[_third(int(curve.argmax()), len(curve))]} peak"
+        does = f"{when} peak"
     return f"{does}, {'high' if high >= policy.high_risk else 'low'}"
-
-
-def _third(index: int, of: int) -> int:
-    return min(2, 3 * index // of)
 
 
 def shaped(
@@ -149,15 +147,13 @@ def shape_table(now: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     )
     both = pl.concat([now.select("user_id", "shape", here=True), before.select("user_id", "shape", here=False)])
     users, here = ByUser(both["user_id"]), both["here"].to_numpy()
-    chances = false_discovery_rates(
-        [users.share_chance(here, (both["shape"] == shape).to_numpy()) for shape in table["shape"]]
-    )
+    rates = users.share_rates(((both["shape"] == shape).to_numpy() for shape in table["shape"]), here)
     return table.with_columns(
         sessions_percent=pl.col("sessions") / max(now.height, 1) * PERCENT,
         before_percent=(pl.col("sessions_before") / before.height * PERCENT)
         if before.height
         else pl.lit(None, pl.Float64),
-        false_discovery_rate=pl.Series(chances, dtype=pl.Float64),
+        false_discovery_rate=pl.Series(rates, dtype=pl.Float64),
     ).drop("sessions_before")
 
 

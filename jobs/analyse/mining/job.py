@@ -1,138 +1,22 @@
-"""The type of a mining job, and of its findings.
-
-Coverage of values: how many sessions and users a row, a cell, a figure or a share in a text tells of.
-
-Jobs state it beside each value; `anonymity` alone decides by it what is shown.
-
-A cell that counts some of a row's sessions, like the share that escalates, is about those that do, and by subtraction
-about those that do not: it has a column `about_<cell>` beside it, see `smaller_side`.
-"""
+"""The types of a mining job, of its findings, and of what is shown of them, which names no session and no user."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import polars as pl
 from msgspec import Struct
 
-from models.policy.archive import AnonymityPolicy, ArchivePolicy
+from jobs.analyse.mining.coverage import Coverage, PartialShare
+from models.policy.archive import ArchivePolicy
 
 if TYPE_CHECKING:
     import ibis
 
     from jobs.analyse.mining.source import Tables
-    from jobs.shared.pictures import Drawn
-
-SESSIONS, USERS = "sessions", "users"
-ABOUT = "about_"
-ABOUT_TYPE = pl.Struct({SESSIONS: pl.UInt32, USERS: pl.UInt32})
-"""Of the columns `about_…`."""
-COUNTED = (pl.col("session_id").n_unique().alias(SESSIONS), pl.col("user_id").n_unique().alias(USERS))
-"""The columns that every table needs, for `agg`."""
-_HALF = 50.0
-_SHARE_DIGITS = 6
-
-
-class Coverage(TypedDict):
-    """How many sessions and users something is about."""
-
-    sessions: int
-    users: int
-
-
-def about(rows: pl.DataFrame) -> Coverage:
-    """Whom rows with `session_id` and `user_id` are about. Null and "" are nobody."""
-    sessions, users = (rows[name].filter(rows[name].fill_null("") != "") for name in ("session_id", "user_id"))
-    return {"sessions": sessions.n_unique(), "users": users.n_unique()}
-
-
-def smaller_side(holds: pl.Expr) -> pl.Expr:
-    """Whom a share of rows is about: fewest sessions and users, of the rows for which it holds and of the others.
-
-    A struct of `sessions` and `users` for `agg`; a side without rows tells of nobody and does not count.
-    """
-    known = holds.fill_null(value=False)
-    return pl.struct(
-        pl.min_horizontal(*(pl.col(column).filter(side).n_unique().replace(0, None) for side in (known, ~known))).alias(
-            name
-        )
-        for column, name in (("session_id", SESSIONS), ("user_id", USERS))
-    )
-
-
-def share(cell: str, holds: pl.Expr, *, scale: float = 1.0) -> tuple[pl.Expr, pl.Expr]:
-    """A cell with the share of rows for which something holds, and whom it is about: for `agg`."""
-    return (holds.mean() * scale).alias(cell), smaller_side(holds).alias(ABOUT + cell)
-
-
-def part_of(rows: pl.DataFrame, holds: pl.Expr) -> Coverage | None:
-    """`smaller_side` of all rows, for a figure; None: of nobody."""
-    part: Coverage = rows.select(smaller_side(holds)).item()
-    return part if part["sessions"] is not None else None
-
-
-def beyond(whom: Coverage, quantile: float = 0.5) -> Coverage:
-    """Whom a quantile tells of: those on its smaller side, for a figure.
-
-    >>> beyond({"sessions": 51, "users": 20}, 0.9)
-    {'sessions': 5, 'users': 2}
-    """
-    part = round(min(quantile, 1 - quantile), _SHARE_DIGITS)
-    return {"sessions": int(whom["sessions"] * part), "users": int(whom["users"] * part)}
-
-
-def beyond_cell(quantile: float) -> pl.Expr:
-    """Likewise of the column `about_<cell>`, from the row's `sessions` and `users`."""
-    part = round(min(quantile, 1 - quantile), _SHARE_DIGITS)
-    return pl.struct(*((pl.col(name) * part).floor().cast(pl.UInt32).alias(name) for name in (SESSIONS, USERS)))
-
-
-def fewest(one: Coverage | None, other: Coverage | None) -> Coverage | None:
-    """Whom two shares tell of of which, with their total, either gives the other."""
-    if one is None or other is None:
-        return one or other
-    return {"sessions": min(one["sessions"], other["sessions"]), "users": min(one["users"], other["users"])}
-
-
-def counted(sessions: pl.Expr, users: pl.Expr) -> pl.Expr:
-    """A column `about_<cell>` of counts that are known; none of either is nobody."""
-    return pl.struct(
-        pl.when(sessions > 0).then(count).cast(pl.UInt32).alias(name)
-        for name, count in ((SESSIONS, sessions), (USERS, users))
-    )
-
-
-def enough(k: AnonymityPolicy, sessions: pl.Expr = pl.col(SESSIONS), users: pl.Expr = pl.col(USERS)) -> pl.Expr:
-    """Condition on two counts, by default those of a table's row: as many as something shown needs."""
-    return (sessions >= k.min_sessions) & (users >= k.min_users)
-
-
-def is_few(part: Coverage | None, k: AnonymityPolicy) -> bool:
-    """Whether something is about some, but too few."""
-    if part is None or part["sessions"] is None:
-        return False
-    return part["sessions"] < k.min_sessions or part["users"] < k.min_users
-
-
-class PartialShare(NamedTuple):
-    """A share in the text of a finding, whom it tells of, and what the text says where these are too few."""
-
-    text: str
-    part: Coverage | None
-    instead: str
-
-
-def percent(value: float, part: Coverage | None) -> PartialShare:
-    """A share in percent.
-
-    >>> percent(12.34, None)
-    PartialShare(text='12.3 %', part=None, instead='few')
-    """
-    return PartialShare(f"{value:.1f} %", part, "few" if value < _HALF else "most")
-
 
 Frames = Mapping[str, pl.DataFrame]
 """By name. Frames of days have a column `day`; frames that are shown have `sessions` and `users`."""
@@ -250,6 +134,25 @@ class TableWording(Struct, frozen=True):
     within: tuple[str, ...] = ()
 
 
+class JobWording(Struct, frozen=True):
+    """What a job is about, without its code.
+
+    Attributes:
+        title: Of its section.
+        question: What it answers, one sentence.
+        grouped: Which day a row belongs to: that of its session's first turn (`session`: a session is whole on one day)
+            or that on which it was received (`date`).
+        reads: Tables of the schema `raw` that `heavy` rests on: a day is made again when their rows change.
+        tables: What is said of each table that `find` gives.
+    """
+
+    title: str
+    question: str
+    grouped: Literal["session", "date"]
+    reads: tuple[str, ...]
+    tables: dict[str, TableWording]
+
+
 class JobFindings(NamedTuple):
     """What a job found in a period, before anything is left out for being about too few.
 
@@ -263,6 +166,62 @@ class JobFindings(NamedTuple):
     tables: Mapping[str, pl.DataFrame] = {}
     notes: Sequence[str] = ()
     """What the reader must know: too little data for something, a bound that was reached."""
+
+
+class ShownFinding(Struct, frozen=True, kw_only=True):
+    """A finding with what its evidence was counted to be."""
+
+    finding: Finding
+    rows: int
+    sessions: int | None
+    users: int
+
+
+class ShownTable(Struct, frozen=True, kw_only=True):
+    """What is said of a table; its rows are in `<name>.parquet`."""
+
+    title: str
+    meaning: str
+    rows: int
+    left_out: int
+    cells_hidden: int = 0
+    """Of the rows that are shown."""
+
+
+class ReportSection(Struct, frozen=True, kw_only=True):
+    """One job's part of the report."""
+
+    job: str
+    title: str
+    question: str
+    since: date
+    until: date
+    made_at: datetime
+    made_of: str
+    """Changes with the rows that it was made of, the rules and the job's version."""
+    days: int
+    """Of the period, those that have rows."""
+    days_left_out: list[date]
+    """Whose files are damaged."""
+    seconds: float
+    figures: list[Figure]
+    findings: list[ShownFinding]
+    tables: dict[str, ShownTable]
+    notes: list[str]
+    findings_left_out: int
+    """About too few sessions or users."""
+
+    @property
+    def period(self) -> Period:
+        """The days that it is about."""
+        return Period(self.since, self.until)
+
+
+class JobResult(Struct, frozen=True):
+    """A section with its tables."""
+
+    section: ReportSection
+    tables: Frames
 
 
 class MiningInput(NamedTuple):
@@ -282,52 +241,29 @@ class MiningInput(NamedTuple):
         return self.parts(self.period.earlier).get(name, here.clear())
 
 
-def as_they_are(frames: Frames, _policy: ArchivePolicy) -> Frames:
-    """Nothing is made of them."""
-    return frames
-
-
 class Job(NamedTuple):
     """One mining job.
 
     Attributes:
         name: Of the command and the folder.
-        question: What it answers, one sentence.
-        grouped: Which day a row belongs to: that of its session's first turn (`session`: a session is whole on one day)
-            or that on which it was received (`date`).
-        reads: Tables of the schema `raw` that `heavy` rests on: a day is made again when their rows change.
+        about: Its words and what it reads.
         version: Raise it with any change of `heavy` or `refine`: kept days are made again.
         heavy: Expressions over the views of some days, each with the column `day`. They run on every engine that Ibis
             speaks to, so they use no function of one engine alone.
-        tables: What is said of each table that `find` gives.
         find: Over the frames of all days of the period.
         refine: What is made of the heavy frames, day by day, where SQL is not enough; each with the column `day`.
     """
 
     name: str
-    title: str
-    question: str
-    grouped: Literal["session", "date"]
-    reads: tuple[str, ...]
-    tables: Mapping[str, TableWording]
+    about: JobWording
     version: int
     heavy: Callable[[Tables, ArchivePolicy], Mapping[str, ibis.Table]]
     find: Callable[[Frames, MiningInput], JobFindings]
-    refine: Callable[[Frames, ArchivePolicy], Frames] = as_they_are
-
-    def pictures(self, tables: Frames) -> Sequence[Drawn]:
-        """Of the tables that are shown, after what is about too few was left out."""
-        from jobs.analyse.mining.pictures import pictures_of
-
-        return pictures_of(self.name, tables)
+    refine: Callable[[Frames, ArchivePolicy], Frames] = lambda frames, _policy: frames
 
 
-_JOBS = ("overview", "alerts", "escalation", "sequences", "topics", "campaigns", "memory", "drift")
-
-
-def job_names() -> tuple[str, ...]:
-    """Every job's name, in the order of the report."""
-    return _JOBS
+JOB_NAMES = ("overview", "alerts", "escalation", "sequences", "topics", "campaigns", "memory", "drift")
+"""In the order of the report."""
 
 
 def job_of(name: str) -> Job:

@@ -11,29 +11,19 @@ from typing import Any, cast
 import ibis
 import polars as pl
 
-from jobs.analyse.mining.job import (
-    COUNTED,
-    Coverage,
-    Figure,
-    Finding,
-    Frames,
-    JobFindings,
-    MiningInput,
-    Period,
-    about,
-    beyond,
-    beyond_cell,
-    share,
-    smaller_side,
-)
+from jobs.analyse.mining.coverage import COUNTED, Coverage, about, beyond, beyond_cell, share, smaller_side, tells_of
+from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Period
 from jobs.analyse.mining.source import Tables
-from jobs.analyse.mining.wording import figure, finding, mining_job
+from jobs.analyse.mining.wording import JOBS, figure, finding
 from models.policy.archive import ArchivePolicy, MemoryMining
 from streams.archive.catalog import literal
 
 _FACT = ["app_id", "user_id", "category", "key"]
 _USER = ["app_id", "user_id"]
 DIGITS = 3
+_MOST_FACTS = (1, 2, 5, 10, 20, 50)
+_SPANS = ("1", "2", "3-5", "6-10", "11-20", "21-50", "more than 50")
+"""Rows of users by how many facts they have: up to each of these, and more."""
 
 
 def until(asked: MiningInput, view: str) -> ibis.Table:
@@ -108,44 +98,25 @@ def fact_tables(facts: pl.DataFrame, changes: pl.DataFrame) -> Frames:
         pl.len().alias("active"),
         *(each for cell in ("duplicate", "stale") for each in share(f"{cell}_ratio", pl.col(cell))),
     )
-    per_user = facts.group_by(_USER).agg(pl.len().cast(pl.Int64).alias("facts"), pl.col("session_id"))
-    by_count = (
-        per_user.sort("facts")
-        .join_asof(_SPANS, on="facts")
-        .explode("session_id")
-        .group_by("span")
-        .agg(pl.col("facts").min(), *reversed(COUNTED))
-        .sort("facts")
-        .drop("facts")
-    )
+    place = pl.lit(pl.Series(_MOST_FACTS)).search_sorted(pl.len().over(_USER))
+    by_count = facts.with_columns(place=place).group_by("place").agg(*reversed(COUNTED)).sort("place")
+    span = pl.col("place").replace_strict(range(len(_SPANS)), _SPANS, return_dtype=pl.String).alias("span")
     return {
         "facts": by_category.with_columns(pl.col("duplicate_ratio", "stale_ratio").round(DIGITS)).sort("category"),
         "fact_changes": _changes_by_category(changes),
-        "facts_per_user": by_count,
+        "facts_per_user": by_count.select(span, pl.exclude("place")),
     }
 
 
-_SPANS = pl.DataFrame(
-    {"facts": [1, 2, 3, 6, 11, 21, 51], "span": ["1", "2", "3-5", "6-10", "11-20", "21-50", "more than 50"]}
-).set_sorted("facts")
-"""From how many facts on a user is in which row."""
-
-
 def _changes_by_category(changes: pl.DataFrame) -> pl.DataFrame:
-    flipping = changes.group_by("category", *_USER).agg(pl.col("flips").sum()).group_by("category")
-    users = flipping.agg((pl.col("flips") > 0).mean().round(DIGITS).alias("flipping_users_ratio"))
-    flipped = smaller_side(pl.col("flips") > 0)
-    return (
-        changes.group_by("category")
-        .agg(
-            *COUNTED,
-            pl.col("changes", "updates", "flips").sum(),
-            about_flips=flipped,
-            about_flipping_users_ratio=flipped,
-        )
-        .join(users, on="category")
-        .sort("category")
+    flipped, users = pl.col("flips") > 0, pl.struct(_USER)
+    by_category = changes.group_by("category").agg(
+        *COUNTED,
+        pl.col("changes", "updates", "flips").sum(),
+        (users.filter(flipped).n_unique() / users.n_unique()).round(DIGITS).alias("flipping_users_ratio"),
+        *tells_of(smaller_side(flipped), "flips", "flipping_users_ratio"),
     )
+    return by_category.sort("category")
 
 
 def fact_findings(facts: pl.DataFrame, changes: pl.DataFrame, asked: MiningInput) -> Iterator[Finding]:
@@ -279,8 +250,7 @@ def held_by_projects(asked: MiningInput) -> tuple[list[Figure], pl.DataFrame]:
     frame = asked.rows(_counted(changes.group_by("app_id"))).join(asked.rows(kinds), on="app_id", how="left")
     frame = frame.fill_null(0).sort("app_id")
     memories = int(frame["memories"].sum())
-    (whole,) = asked.rows(_counted(changes)).iter_rows(named=True)
-    whom: Coverage = {"sessions": whole["sessions"], "users": whole["users"]}
+    whom = cast("Coverage", asked.rows(_counted(changes)).row(0, named=True))
     never = frame["never_accessed"].sum() / memories if memories else None
     figures = [
         figure("project_memories_never_accessed_ratio", never, whom, digits=DIGITS),
@@ -319,10 +289,8 @@ def figures_of(sessions: pl.DataFrame) -> list[Figure]:
         for layer, name in _KEPT_FIGURES.items()
         if (of_layer := sessions.filter(pl.col("layer") == layer)).height
     ]
-    return [
-        *kept,
-        figure("topic_loss_median_ratio", lost["loss"].median(), lost, part=beyond(about(lost)), digits=DIGITS),
-    ]
+    loss = figure("topic_loss_median_ratio", lost["loss"].median(), lost, part=beyond(about(lost)), digits=DIGITS)
+    return [*kept, loss]
 
 
 def tables_of(sessions: pl.DataFrame) -> Frames:
@@ -365,4 +333,4 @@ def _kept(unit: str) -> pl.Expr:
     return pl.when(before > 0).then(after / before).alias(f"{unit}_kept_ratio")
 
 
-JOB = mining_job("memory", version=1, heavy=_heavy, find=_find)
+JOB = Job("memory", JOBS["memory"], version=1, heavy=_heavy, find=_find)

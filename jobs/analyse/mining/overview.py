@@ -12,22 +12,11 @@ import ibis
 import msgspec
 import polars as pl
 
-from jobs.analyse.mining.job import (
-    ABOUT,
-    COUNTED,
-    Figure,
-    Finding,
-    Frames,
-    JobFindings,
-    MiningInput,
-    PartialShare,
-    Period,
-    part_of,
-    smaller_side,
-)
+from jobs.analyse.mining.coverage import COUNTED, PartialShare, smaller_side, tells_of
+from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Period
 from jobs.analyse.mining.source import Tables, beside
-from jobs.analyse.mining.statistics import ByUser, false_discovery_rates
-from jobs.analyse.mining.wording import figure, finding, mining_job
+from jobs.analyse.mining.statistics import ByUser
+from jobs.analyse.mining.wording import JOBS, figure, finding
 from models.events import Harm, Mode, Role, Severity
 from models.events.session import AlertStatus
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, OverviewMining
@@ -36,9 +25,12 @@ from streams.archive.catalog import literal
 _RANKS = {mode: rank for rank, mode in enumerate(Mode)}
 _ALERTING = pl.col("alerts") > 0
 _CRITICAL = (pl.col("mode_rank") >= _RANKS[Mode.CRITICAL]) | (pl.col("critical_alerts") > 0)
+_UNREAD = pl.col("unread").fill_null("{}") != "{}"
 _PER = 1_000
 _MEGABYTE = 1_000_000
 _DEAD_LETTER, _MEMORY = "dead letter", "memory"
+_COUNTS = ("mode_rank", "alerts", "critical_alerts", "open_alerts", "labels", "right_labels", "judgements", "judge_ms")
+"""Of a session, beside those of its turns; none is 0."""
 
 
 def heavy(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, ibis.Table]:
@@ -77,15 +69,8 @@ def _sessions(tables: Tables) -> ibis.Table:
     judged = judged.group_by("session_id").agg(judgements=judged.count(), judge_ms=judged.elapsed_ms.sum())
     # A session has one profile.
     unread = profiles.group_by("session_id").agg(unread=profiles.unsupported.cast("string").max())
-    counts = [name for other in (risks, raised, unanswered, labelled, judged) for name in other.columns]
     whole = beside(said, risks, raised, unanswered, labelled, judged, unread)
-    return whole.mutate(
-        **{
-            name: whole[name].fill_null(0).cast("int64")
-            for name in counts
-            if name not in {"session_id", "peak_risk", "categories"}
-        }
-    )
+    return whole.mutate(**{name: whole[name].fill_null(0).cast("int64") for name in _COUNTS})
 
 
 def _operations(tables: Tables) -> ibis.Table:
@@ -168,13 +153,13 @@ def counted_by(sessions: pl.DataFrame, by: str) -> pl.DataFrame:
         (pl.col("json_bytes").sum() / _MEGABYTE).round(2).alias("json_mb"),
         _ALERTING.sum().alias("alerting_sessions"),
         (_PER * pl.col("alerts").sum() / pl.len()).round(2).alias("alerts_per_1000_sessions"),
-        *(smaller_side(_ALERTING).alias(ABOUT + cell) for cell in ("alerting_sessions", "alerts_per_1000_sessions")),
+        *tells_of(smaller_side(_ALERTING), "alerting_sessions", "alerts_per_1000_sessions"),
     )
 
 
 def unread_languages(sessions: pl.DataFrame) -> pl.DataFrame:
     """Turns of users that no rule reads and no scorer, by language: `turns`, and `share_ratio` of all of users."""
-    told = sessions.filter(pl.col("unread").fill_null("{}") != "{}").select("session_id", "user_id", "unread")
+    told = sessions.filter(_UNREAD).select("session_id", "user_id", "unread")
     rows = [
         {"session_id": session, "user_id": user, "language": language, "turns": turns}
         for session, user, unread in told.iter_rows()
@@ -228,22 +213,18 @@ def _figures(frames: Frames, risk: float) -> list[Figure]:
     )
     letters, made = (operations.filter(pl.col("kind") == kind) for kind in (_DEAD_LETTER, _MEMORY))
     turns, size, answers = _sum(sessions, "turns"), _sum(sessions, "json_bytes"), _sum(judged, "judgements")
+    unread, of_users = _sum(unread_languages(sessions), "turns"), _sum(sessions, "user_turns")
     alerts, right = _sum(sessions, "alerts"), _sum(labelled, "right_labels")
     precision = _per(right, _sum(labelled, "labels"))
     return [
         figure("sessions", sessions.height, sessions),
         figure("users", sessions["user_id"].n_unique(), sessions),
         figure("turns", turns, sessions),
-        figure("user_turns", _sum(sessions, "user_turns"), sessions),
-        figure(
-            "unread_turns_ratio",
-            _per(_sum(unread_languages(sessions), "turns"), _sum(sessions, "user_turns")),
-            sessions,
-            part=part_of(sessions, pl.col("unread").fill_null("{}") != "{}"),
-        ),
+        figure("user_turns", of_users, sessions),
+        figure("unread_turns_ratio", _per(unread, of_users), sessions, part=_UNREAD),
         figure("turns_as_json_mb", size / _MEGABYTE, sessions),
         figure("json_bytes_per_turn", _per(size, turns), sessions),
-        figure("at_risk_ratio", _per(risky.height, sessions.height), risky, part=part_of(sessions, at_risk), risk=risk),
+        figure("at_risk_ratio", _per(risky.height, sessions.height), risky, part=at_risk, risk=risk),
         figure("alerts", alerts, alerting, always=True),
         figure("alerting_sessions", alerting.height, alerting, always=True),
         figure("critical_sessions", critical.height, critical, always=True),
@@ -309,52 +290,40 @@ def findings_of(
                 group=group,
                 besides_sql="" if by == "day" else f"app_id = {literal(str(name))} AND ",
             )
-    yield from _changed(sessions, earlier, period, policy.overview, fewer)
+    both = pl.concat(
+        [frame.select("user_id", "alerts", here=here) for frame, here in ((sessions, True), (earlier, False))]
+    )
+    for here, group, rest in _standing_out(both, "here", policy.overview):
+        shares = (
+            each.shown(
+                f"{each.alerting:,} of {each.sessions:,} sessions ({each.text})",
+                f"{fewer} of {each.sessions:,} sessions",
+            )
+            for each in ((group, rest) if here else (rest, group))
+        )
+        yield finding(
+            "alerts_changed",
+            Period(period.earlier.since, period.until),
+            strength=1 - rest.share / group.share,
+            shares=tuple(shares),
+            more="More" if here else "Fewer",
+            days=period.days,
+            besides_sql="",
+        )
 
 
 def _standing_out(
     sessions: pl.DataFrame, by: str, rules: OverviewMining
 ) -> Iterator[tuple[object, _Alerting, _Alerting]]:
-    """Days or apps with more alerting sessions than the rest, and the rest."""
+    """Days, apps or periods with more alerting sessions than the rest, and the rest."""
     counts = sessions.group_by(by).agg(alerting=_ALERTING.sum(), sessions=pl.len()).sort(by)
     counts = counts.filter(pl.col("sessions") < sessions.height)
     users, alerting = ByUser(sessions["user_id"]), (sessions["alerts"] > 0).to_numpy()
-    chances = [users.share_chance((sessions[by] == name).to_numpy(), alerting) for name in counts[by]]
-    for (name, hits, of), rate in zip(counts.iter_rows(), false_discovery_rates(chances), strict=True):
+    rates = users.share_rates(((sessions[by] == name).to_numpy() for name in counts[by]), alerting)
+    for (name, hits, of), rate in zip(counts.iter_rows(), rates, strict=True):
         group, rest = _Alerting(hits, of), _Alerting(int(alerting.sum()) - hits, sessions.height - of)
         if rate <= rules.significance and group.share >= rules.times_the_rest * rest.share:
             yield name, group, rest
 
 
-def _changed(
-    sessions: pl.DataFrame, earlier: pl.DataFrame, period: Period, rules: OverviewMining, fewer: str
-) -> Iterator[Finding]:
-    """More, or fewer, alerting sessions than in the earlier period."""
-    if sessions.is_empty() or earlier.is_empty():
-        return
-    both = pl.concat(
-        [frame.select("user_id", "alerts", here=pl.lit(here)) for frame, here in ((sessions, True), (earlier, False))]
-    )
-    chance = ByUser(both["user_id"]).share_chance(both["here"].to_numpy(), (both["alerts"] > 0).to_numpy())
-    now, before = (_Alerting(int((each["alerts"] > 0).sum()), each.height) for each in (sessions, earlier))
-    less, greater = sorted((now.share, before.share))
-    if chance > rules.significance or greater < rules.times_the_rest * less:
-        return
-    shares = (
-        each.shown(
-            f"{each.alerting:,} of {each.sessions:,} sessions ({each.text})", f"{fewer} of {each.sessions:,} sessions"
-        )
-        for each in (now, before)
-    )
-    yield finding(
-        "alerts_changed",
-        Period(period.earlier.since, period.until),
-        strength=1 - less / greater,
-        shares=tuple(shares),
-        more="More" if now.share > before.share else "Fewer",
-        days=period.days,
-        besides_sql="",
-    )
-
-
-JOB = mining_job("overview", version=6, heavy=heavy, find=find)
+JOB = Job("overview", JOBS["overview"], version=6, heavy=heavy, find=find)

@@ -2,7 +2,8 @@
 
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
+import traceback
+from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -12,17 +13,40 @@ import polars as pl
 from filelock import FileLock, Timeout
 
 from jobs.analyse.mining.anonymity import shown
-from jobs.analyse.mining.job import Frames, Job, JobFindings, MiningInput, Period
-from jobs.analyse.mining.results import JobResult, ReportSection, put_whole, read, write
+from jobs.analyse.mining.job import Frames, Job, JobFindings, JobResult, MiningInput, Period, ReportSection
 from jobs.analyse.mining.source import Day, MiningSource
+from jobs.shared.extras import install_of
 from jobs.shared.output import Progress
-from models.errors import StoreUnavailable
+from models.errors import StoreUnavailable, TurntideError
 from models.policy.archive import ArchivePolicy
 from streams.archive.removal import LOCK
 
+_SECTION = "section.json"
 _MARK = "made-of.txt"
 _SHOWN = 2
 """Raise it with any change of what is shown of findings: kept results are made again, of the days that are kept."""
+
+
+def put_whole(place: Path, frames: Frames, files: Mapping[str, bytes]) -> None:
+    """Write a folder of frames as Parquet and of other files, and put it in the place of the one before."""
+    made = place.with_name(place.name + ".new")
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(parents=True)
+    for name, frame in frames.items():
+        frame.write_parquet(made / f"{name}.parquet")
+    for name, content in files.items():
+        (made / name).write_bytes(content)
+    shutil.rmtree(place, ignore_errors=True)
+    made.rename(place)
+
+
+def _kept(place: Path) -> JobResult | None:
+    """The result in a folder, None if there is none, or one of another form."""
+    try:
+        section = msgspec.json.decode((place / _SECTION).read_bytes(), type=ReportSection)
+        return JobResult(section, {name: pl.read_parquet(place / f"{name}.parquet") for name in section.tables})
+    except (OSError, msgspec.MsgspecError, pl.exceptions.PolarsError):
+        return None
 
 
 class DayParts:
@@ -109,12 +133,13 @@ def _run(
     parts = DayParts(folder, job, policy)
     stale = parts.stale(days)
     made_of = _made_of(job, days, policy, source.without)
-    kept = read(folder, period)
+    place = folder / "results" / f"{period.since}_{period.until}"
+    kept = _kept(place)
     if kept is not None and not stale and kept.section.made_of == made_of:
         return kept
     done = 0
     for batch in _batches(stale, days, policy.mining_batch_rows):
-        tables = source.tables(job.grouped, batch)
+        tables = source.tables(job.about.grouped, batch)
         heavy = {name: source.rows(expression) for name, expression in job.heavy(tables, policy).items()}
         parts.keep(job.refine(heavy, policy), {day: days[day] for day in batch})
         done += len(batch)
@@ -126,8 +151,8 @@ def _run(
     told, frames = shown(found, job, source.con, policy)
     section = ReportSection(
         job=job.name,
-        title=job.title,
-        question=job.question,
+        title=job.about.title,
+        question=job.about.question,
         since=period.since,
         until=period.until,
         made_at=datetime.now(UTC),
@@ -138,25 +163,46 @@ def _run(
         notes=list(found.notes),
         **told._asdict(),
     )
-    result = JobResult(section, frames)
-    write(folder, result)
-    return result
+    put_whole(place, frames, {_SECTION: msgspec.json.format(msgspec.json.encode(section))})
+    return JobResult(section, frames)
 
 
-def _batches(stale: list[date], days: Mapping[date, Day], most_rows: int) -> Iterator[list[date]]:
+def _batches(stale: list[date], days: Mapping[date, Day], most_rows: int) -> list[list[date]]:
     """Days one after the other, together as long as they have few rows."""
-    batch: list[date] = []
-    rows = 0
+    batches: list[list[date]] = []
     for day in stale:
-        if batch and rows + days[day].rows > most_rows:
-            yield batch
-            batch, rows = [], 0
-        batch.append(day)
-        rows += days[day].rows
-    if batch:
-        yield batch
+        if not batches or sum(days[each].rows for each in (*batches[-1], day)) > most_rows:
+            batches.append([])
+        batches[-1].append(day)
+    return batches
 
 
 def _made_of(job: Job, days: Mapping[date, Day], policy: ArchivePolicy, without: Collection[date]) -> str:
     marks = [job.name, job.version, _SHOWN, policy, sorted(without), *(f"{day} {of.mark}" for day, of in days.items())]
     return sha256("\n".join(map(str, marks)).encode()).hexdigest()
+
+
+_JOBS = Path(__file__).parent.parent
+
+
+def failure_text(error: Exception) -> str:
+    """What went wrong, without a text of a turn: an engine's message may quote one, ours never do.
+
+    >>> failure_text(ValueError("what somebody said")).partition(" in ")[0]
+    'ValueError'
+
+    Raises:
+        KeyboardInterrupt: Nothing did: Ctrl-C ended it, which DuckDB tells as an error of its own.
+    """
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        raise KeyboardInterrupt from None
+    if isinstance(error, TurntideError):
+        return str(error)
+    if isinstance(error, ModuleNotFoundError):
+        return f"the Python package `{error.name}` is not installed: install {install_of(error.name)}"
+    # Where in our own code: a line of a library's says nothing to whoever has to mend it.
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent.parent == _JOBS
+    ]
+    where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{where}"

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobs.analyse.mining.job import ABOUT, ABOUT_TYPE, Coverage
+from jobs.analyse.mining.coverage import ABOUT_TYPE, Coverage, tells_of
 from jobs.analyse.mining.statistics import PERCENT, ByUser, false_discovery_rates
 from models.policy.archive import ArchivePolicy, SequenceMining
 
@@ -97,24 +97,26 @@ def closed(patterns: Sequence[Pattern], share: float = 1.0) -> list[Pattern]:
 THEN = " → "
 
 
-class Searched(NamedTuple):
-    """Sessions with their events, ready to be searched: alike sequences once.
+class SessionEvents:
+    """Events of sessions, ready to be searched: alike sequences are kept once.
 
-    Attributes:
-        names: Of the items.
-        sequences: The distinct sequences.
-        of: Index of its sequence for each session, `(n_sessions,)`.
-        users: Number of the user of each session, `(n_sessions,)`.
+    Args:
+        events: A list per session.
+        users: The user of each.
     """
 
-    names: list[str]
-    sequences: Sequences
-    of: NDArray[np.int64]
-    users: NDArray[np.int64]
+    def __init__(self, events: pl.Series, users: pl.Series) -> None:
+        self.names = sorted(events.explode(empty_as_null=False).drop_nulls().unique())
+        number = {name: n for n, name in enumerate(self.names)}
+        of = events.list.join("\n").rank("dense").cast(pl.Int64) - 1
+        distinct = pl.DataFrame({"of": of, "events": events}).unique("of").sort("of")["events"]
+        self._sequences = Sequences([[number[name] for name in sequence] for sequence in distinct], len(self.names))
+        self._of: NDArray[np.int64] = of.to_numpy()
+        self._users = users.rank("dense").to_numpy()
 
     def having(self, pattern: Pattern) -> NDArray[np.bool_]:
         """Which sessions have the pattern."""
-        return self.sequences.having(pattern.items)[self.of]
+        return self._sequences.having(pattern.items)[self._of]
 
     def sides(self, having: NDArray[np.bool_], alerted: NDArray[np.bool_]) -> Coverage:
         """Whom shares of alerts with and without a pattern tell of: the fewest of the four kinds of sessions."""
@@ -125,33 +127,17 @@ class Searched(NamedTuple):
 
     def user_count(self, chosen: NDArray[np.bool_]) -> int:
         """How many users these sessions are of."""
-        return len(np.unique(self.users[chosen]))
+        return len(np.unique(self._users[chosen]))
 
     def frequent(self, least: int, policy: SequenceMining, *, among: NDArray[np.bool_] | None = None) -> list[Pattern]:
         """Closed patterns in at least so many sessions, of all or of some; the support doubles until they are few."""
-        sessions = self.of if among is None else self.of[among]
-        weights = np.bincount(sessions, minlength=int(self.of.max(initial=-1)) + 1)
+        sessions = self._of if among is None else self._of[among]
+        weights = np.bincount(sessions, minlength=int(self._of.max(initial=-1)) + 1)
         found = None
         while found is None:
-            found = self.sequences.frequent(weights, least, longest=policy.longest_pattern, most=policy.most_patterns)
+            found = self._sequences.frequent(weights, least, longest=policy.longest_pattern, most=policy.most_patterns)
             least *= 2
         return sorted(closed(found, policy.same_share), key=lambda pattern: (-pattern.weight, pattern.items))
-
-
-def searched(events: pl.Series, users: pl.Series) -> Searched:
-    """Make it of lists of events, one per session."""
-    names = sorted(events.explode(empty_as_null=False).drop_nulls().unique())
-    number = {name: n for n, name in enumerate(names)}
-    keyed = pl.DataFrame({"key": events.list.join("\n"), "events": events})
-    distinct = keyed.unique("key", maintain_order=True).with_row_index("sequence")
-    of = keyed.select("key").join(distinct.select("key", "sequence"), on="key", how="left", maintain_order="left")
-    sequences = [[number[name] for name in sequence] for sequence in distinct["events"]]
-    return Searched(
-        names,
-        Sequences(sequences, len(names)),
-        of["sequence"].to_numpy().astype(np.int64),
-        users.rank("dense").to_numpy().astype(np.int64),
-    )
 
 
 _COUNTS: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -165,7 +151,7 @@ _COUNTS: dict[str, pl.DataType | type[pl.DataType]] = {
 def frequent_table(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
     """The most frequent closed patterns, and how often sessions with each alert, at any time, against those without."""
     alerted = sessions["alert_turn"].is_not_null().to_numpy()
-    within = searched(sessions["events"], sessions["user_id"])
+    within = SessionEvents(sessions["events"], sessions["user_id"])
     patterns = within.frequent(_least(policy, sessions.height), policy.sequences)
     several = (
         pattern
@@ -184,7 +170,7 @@ def frequent_table(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFram
         (without.fill_nan(None) * PERCENT).alias("alert_percent_without"),
         _ratio(share, without).alias("lift"),
         "false_discovery_rate",
-        *(pl.col("sides").alias(ABOUT + cell) for cell in ("alert_percent", "alert_percent_without", "lift")),
+        *tells_of(pl.col("sides"), "alert_percent", "alert_percent_without", "lift"),
     )
 
 
@@ -197,7 +183,7 @@ def before_alerts(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame
     windows = _windows(sessions, policy.sequences)
     alerted = windows["alerted"].to_numpy()
     own, others = int(alerted.sum()), int((~alerted).sum())
-    within = searched(windows["events"], windows["user_id"])
+    within = SessionEvents(windows["events"], windows["user_id"])
     patterns = within.frequent(_least(policy, own), policy.sequences, among=alerted) if own and others else []
     share, elsewhere = pl.col("sessions") / own, pl.col("elsewhere") / others
     return (
@@ -210,7 +196,7 @@ def before_alerts(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame
             (elsewhere * PERCENT).alias("elsewhere_percent"),
             _ratio(share, elsewhere).alias("times_as_often"),
             "false_discovery_rate",
-            *(pl.col("sides").alias(ABOUT + cell) for cell in ("elsewhere_percent", "times_as_often")),
+            *tells_of(pl.col("sides"), "elsewhere_percent", "times_as_often"),
         )
         .filter(pl.col("users") >= policy.anonymity.min_users)
         .sort("false_discovery_rate", "sessions", "pattern", descending=[False, True, False])
@@ -219,7 +205,7 @@ def before_alerts(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame
 
 
 def _counts(
-    within: Searched,
+    within: SessionEvents,
     patterns: Iterable[Pattern],
     alerted: NDArray[np.bool_],
     users: pl.Series,
@@ -265,8 +251,7 @@ def _windows(sessions: pl.DataFrame, rules: SequenceMining) -> pl.DataFrame:
         .group_by("session_id", maintain_order=True)
         .agg(pl.col("events").tail(rules.before_alert))
     )
-    nothing = pl.lit([], pl.List(pl.String))
     joined = cut.select("session_id", "user_id", "alerted").join(
         before, on="session_id", how="left", maintain_order="left"
     )
-    return joined.with_columns(pl.coalesce("events", nothing))
+    return joined.with_columns(pl.col("events").fill_null([]))

@@ -17,12 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import ibis
 import polars as pl
 
-from jobs.analyse.mining.job import COUNTED, Finding, Frames, JobFindings, MiningInput, percent
+from jobs.analyse.mining.coverage import COUNTED, percent
+from jobs.analyse.mining.job import Finding, Frames, Job, JobFindings, MiningInput
 from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
 from jobs.analyse.mining.source import Tables, beside, first_alerts
-from jobs.analyse.mining.statistics import PERCENT, rounded
-from jobs.analyse.mining.wording import figure, finding, mining_job
-from jobs.shared.intervals import wilson
+from jobs.analyse.mining.statistics import PERCENT, rounded, wilson_ends
+from jobs.analyse.mining.wording import JOBS, figure, finding
 from models.events import Mode
 from models.policy.archive import ArchivePolicy, SequenceMining
 from streams.archive.catalog import literal
@@ -64,8 +64,7 @@ def transition_table(sessions: pl.DataFrame, policy: SequenceMining) -> pl.DataF
     own = pl.col("mode").replace_strict(
         dict(table.select("next", "following").iter_rows()), default=0, return_dtype=pl.Int64
     )
-    intervals = [wilson(stays, of, policy.confidence) for stays, of in table.select("stays", "of").iter_rows()]
-    low, high = ([each[side] * PERCENT for each in intervals] for side in (0, 1))
+    low, high = wilson_ends(table["stays"], table["of"], policy.confidence)
     return table.select(
         "mode",
         "next",
@@ -73,8 +72,8 @@ def transition_table(sessions: pl.DataFrame, policy: SequenceMining) -> pl.DataF
         "users",
         "stays",
         share_percent=pl.col("stays") / pl.col("of") * PERCENT,
-        low_percent=pl.Series(low, dtype=pl.Float64),
-        high_percent=pl.Series(high, dtype=pl.Float64),
+        low_percent=low * PERCENT,
+        high_percent=high * PERCENT,
         independent_percent=pl.col("following") / (pl.col("stays").sum() - own) * PERCENT,
     )
 
@@ -100,11 +99,7 @@ def refine(frames: Frames, policy: ArchivePolicy) -> Frames:
     )
     sessions = frames["sessions"].join(told, on="session_id", how="left").sort("session_id")
     return {
-        "sessions": sessions.with_columns(
-            pl.col("events").fill_null(pl.lit([], pl.List(pl.String))),
-            pl.col("turns").fill_null(pl.lit([], pl.List(pl.Int64))),
-            pl.col("cut").fill_null(value=False),
-        )
+        "sessions": sessions.with_columns(pl.col("events", "turns").fill_null([]), pl.col("cut").fill_null(value=False))
     }
 
 
@@ -196,4 +191,4 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
     )
 
 
-JOB = mining_job("sequences", version=1, heavy=heavy, find=find, refine=refine)
+JOB = Job("sequences", JOBS["sequences"], version=1, heavy=heavy, find=find, refine=refine)

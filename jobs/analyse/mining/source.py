@@ -16,6 +16,7 @@ import ibis
 import polars as pl
 from ibis.expr import operations as ops
 from ibis.formats.polars import PolarsData
+from msgspec import Struct
 
 from jobs.analyse.mining.job import Job
 from streams.archive.catalog import LAKE
@@ -28,10 +29,10 @@ _TABLES = {"turns": ("turns", "numbered_turns")}
 _SESSION = "r.app_id || '/' || r.session_id"
 
 
-class Tables:
+class Tables(Struct, frozen=True):
     """`tables["turns"]`: a view with the column `day`, the day that each row belongs to.
 
-    Args:
+    Attributes:
         read: A view of the engine by name, with all its rows.
         grouped: By the first day of the row's session, or by the date on which it was received. Views without a session
             are by date in either case.
@@ -40,42 +41,33 @@ class Tables:
         without: Dates of receipt whose rows are not read.
     """
 
-    def __init__(
-        self,
-        read: Callable[[str], ibis.Table],
-        *,
-        grouped: Literal["session", "date"] = "date",
-        days: Collection[date] | None = None,
-        cohort: ibis.Table | None = None,
-        without: Collection[date] = (),
-    ) -> None:
-        self._read = read
-        self._grouped = grouped
-        self._days = None if days is None else sorted(days)
-        self._cohort = cohort
-        self._without = sorted(without)
+    read: Callable[[str], ibis.Table]
+    grouped: Literal["session", "date"] = "date"
+    days: Collection[date] | None = None
+    cohort: ibis.Table | None = None
+    without: Collection[date] = ()
 
     def __getitem__(self, view: str) -> ibis.Table:
-        table = _bound(self._read(view))
+        table = _bound(self.read(view))
         dated = "date" in table.columns
-        if dated and self._without:
-            table = table.filter(~table.date.isin(self._without))
-        if self._grouped == "session" and "session_id" in table.columns:
-            if dated and self._days:
-                table = table.filter(table.date >= ibis.literal(self._days[0]))
+        if dated and self.without:
+            table = table.filter(~table.date.isin(sorted(self.without)))
+        if self.grouped == "session" and "session_id" in table.columns:
+            if dated and self.days:
+                table = table.filter(table.date >= ibis.literal(min(self.days)))
             return table.inner_join(self._sessions(), "session_id")
         if not dated:
             return table
         table = table.mutate(day=table.date)
-        return table if self._days is None else table.filter(table.day.isin(self._days))
+        return table if self.days is None else table.filter(table.day.isin(sorted(self.days)))
 
     def _sessions(self) -> ibis.Table:
-        cohort = self._cohort
+        cohort = self.cohort
         if cohort is None:
-            turns = _bound(self._read("turns"))
+            turns = _bound(self.read("turns"))
             cohort = turns.group_by("session_id").agg(day=turns.date.min())
         cohort = cohort.select("session_id", "day")
-        return cohort if self._days is None else cohort.filter(cohort.day.isin(self._days))
+        return cohort if self.days is None else cohort.filter(cohort.day.isin(sorted(self.days)))
 
 
 def _bound(table: ibis.Table) -> ibis.Table:
@@ -153,7 +145,7 @@ class MiningSource:
     def days(self, job: Job) -> dict[date, Day]:
         """Every day that has rows of the job, with its mark."""
         found: dict[date, tuple[int, list[str]]] = {}
-        for table in (each for name in job.reads for each in _TABLES.get(name, (name,))):
+        for table in (each for name in job.about.reads for each in _TABLES.get(name, (name,))):
             for day, rows, places in self._marks_of(job, table):
                 count, marks = found.setdefault(day, (0, []))
                 found[day] = (count + rows, [*marks, f"{table}:{rows}:{places}"])
@@ -177,7 +169,7 @@ class MiningSource:
     def _marks_of(self, job: Job, table: str) -> list[tuple[date, int, int]]:
         """Day, rows, and what they hash to; looked up once for all jobs that see the same snapshot."""
         snapshot = self.con.execute(f"SELECT max(snapshot_id) FROM ducklake_snapshots('{LAKE}')").fetchone()
-        key = (snapshot[0] if snapshot else 0, table, job.grouped == "session")
+        key = (snapshot[0] if snapshot else 0, table, job.about.grouped == "session")
         if key not in self._marked:
             self._marked[key] = self.con.execute(self._marks(job, table)).fetchall()
         return self._marked[key]
@@ -186,7 +178,7 @@ class MiningSource:
         read, before = self._read(table), self._emptied_before(table)
         emptied = "false" if before is None else f"r.date < DATE '{before}'"
         mark = f"count(*), bit_xor(hash(kafka_partition, kafka_offset, {emptied}))"
-        if job.grouped == "date" or "session_id" not in ddl()[table]:
+        if job.about.grouped == "date" or "session_id" not in ddl()[table]:
             return f"SELECT date, {mark} FROM {RAW}.{table} AS r WHERE {read} GROUP BY date"
         self._make_cohort()
         return (

@@ -8,13 +8,16 @@ other. These are summed by user; users are independent, so the squares of their 
 With few users it is all but exact under equal sums, and never surer than so many users can be.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from polars import selectors as cs
 from scipy import stats
+
+from jobs.analyse.mining.coverage import COUNTED, smaller_side, tells_of
+from jobs.shared.intervals import wilson
 
 Floats = NDArray[np.float64]
 PERCENT = 100
@@ -52,11 +55,42 @@ class ByUser:
         table = [[int((side & hit).sum()) for hit in (hits, ~hits)] for side in (group, ~group)]
         return max(float(stats.fisher_exact(table).pvalue), self.chance(group, hits))
 
+    def share_rates(self, groups: Iterable[NDArray[np.bool_]], hits: NDArray[np.bool_]) -> Floats:
+        """False discovery rates of `share_chance` of each of the groups."""
+        return false_discovery_rates([self.share_chance(group, hits) for group in groups])
+
 
 def false_discovery_rates(chances: Sequence[float]) -> Floats:
     """Of each of these p-values (Benjamini and Hochberg 1995), `(n,)`."""
     rates: Floats = np.asarray(stats.false_discovery_control(chances) if len(chances) else [], np.float64)
     return rates
+
+
+def wilson_ends(hits: pl.Series, of: pl.Series, confidence: float = 0.95) -> list[pl.Series]:
+    """The low and the high ends of Wilson's intervals of shares, 0-1."""
+    intervals = [wilson(*each, confidence) for each in zip(hits, of, strict=True)]
+    return [pl.Series([each[end] for each in intervals], dtype=pl.Float64) for end in (0, 1)]
+
+
+def precision_by(
+    labelled: pl.DataFrame, *by: str, also: Sequence[pl.Expr] = (), ends: Sequence[str] = ("from_ratio", "to_ratio")
+) -> pl.DataFrame:
+    """Of each kind, app or week: `labels`, and the share of them that were right, with its 95 % interval (Wilson).
+
+    Args:
+        labelled: Labelled alerts: `session_id`, `user_id`, `escalating` and the columns that are named.
+        by: Columns whose values make a group.
+        also: What else is told of each group.
+        ends: Columns of the interval.
+    """
+    right = pl.col("escalating").cast(pl.Boolean)
+    counts = labelled.group_by(by).agg(
+        *COUNTED, pl.len().alias("labels"), *also, right=right.sum(), about=smaller_side(right)
+    )
+    cells = ("right_ratio", *ends)
+    values = (counts["right"] / counts["labels"], *wilson_ends(counts["right"], counts["labels"]))
+    told = counts.with_columns(**dict(zip(cells, values, strict=True))).with_columns(tells_of(pl.col("about"), *cells))
+    return told.drop("right", "about").sort("labels", *by, descending=[True, *(False for _ in by)])
 
 
 def rounded(table: pl.DataFrame) -> pl.DataFrame:

@@ -6,8 +6,8 @@ earlier period talked about is clustered by itself: a new topic of a few session
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from sklearn.cluster import MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
-from jobs.analyse.mining.job import COUNTED, Finding, MiningInput, counted, enough, percent, smaller_side
+from jobs.analyse.mining.coverage import COUNTED, counted, enough, percent, smaller_side, tells_of
+from jobs.analyse.mining.job import Finding, MiningInput
 from jobs.analyse.mining.likeness import BLOCK_ROWS, Vectors, scale_to_unit, unit_vectors
-from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates
-from jobs.analyse.mining.topic_names import Lookup, Words, lookup, names_of
+from jobs.analyse.mining.statistics import ByUser, Floats
+from jobs.analyse.mining.topic_names import Words, lookup, names_of
 from jobs.analyse.mining.wording import finding
 from models.policy.archive import ArchivePolicy, TopicMining
 
@@ -26,7 +27,6 @@ _SEED = 0
 _STARTS = 3
 _DECIMALS = 4
 _Rows = NDArray[np.int64]
-Row = Mapping[str, Any]
 _MOSTLY = 0.5
 
 
@@ -190,7 +190,6 @@ def cluster_table(texts: pl.DataFrame, sessions: pl.DataFrame, words: Words, pol
         pl.min_horizontal(fewest, pl.col("about_alerts").struct.field(name)).alias(name)
         for name in ("sessions", "users")
     )
-    about_before = counted(pl.col("before"), pl.col("users_before"))
     return table.select(
         "group",
         pl.col("group").replace_strict(names, return_dtype=pl.String).alias("topic"),
@@ -207,11 +206,8 @@ def cluster_table(texts: pl.DataFrame, sessions: pl.DataFrame, words: Words, pol
         pl.Series("alert_q", risk),
         "novel_ratio",
         "about_novel_ratio",
-        about_share_before=about_before,
-        about_growth_q=about_before,
-        about_alert_share=about_alerts,
-        about_alert_share_others=about_alerts,
-        about_alert_q=about_alerts,
+        *tells_of(counted(pl.col("before"), pl.col("users_before")), "share_before", "growth_q"),
+        *tells_of(about_alerts, "alert_share", "alert_share_others", "alert_q"),
     )
 
 
@@ -221,17 +217,16 @@ def _rates(texts: pl.DataFrame, of: pl.DataFrame, alerted: pl.Series, groups: pl
     alerts = sessions["session_id"].is_in(alerted.implode()).to_numpy()
     here, users = sessions["here"].to_numpy(), ByUser(sessions["user_id"])
     users_here = ByUser(sessions.filter("here")["user_id"])
-    growth, risk = [], []
-    for group in groups:
-        having = sessions["session_id"].is_in(of.filter(pl.col("group") == group)["session_id"].implode()).to_numpy()
-        growth.append(users.share_chance(here, having))
-        risk.append(users_here.share_chance(having[here], alerts[here]))
-    return false_discovery_rates(growth), false_discovery_rates(risk)
+    having = [
+        sessions["session_id"].is_in(of.filter(pl.col("group") == group)["session_id"].implode()).to_numpy()
+        for group in groups
+    ]
+    return users.share_rates(having, here), users_here.share_rates([each[here] for each in having], alerts[here])
 
 
 def cluster_findings(
     texts: pl.DataFrame, sessions: pl.DataFrame, table: pl.DataFrame, words: Words, asked: MiningInput
-) -> list[Finding]:
+) -> Iterator[Finding]:
     """New, growing and risky clusters that have a name."""
     here, alerted = texts.filter("here"), sessions.filter("alerted")["session_id"]
     level, k = asked.policy.topics.significance, asked.policy.anonymity
@@ -244,27 +239,27 @@ def cluster_findings(
     telling = table.with_columns(grown=grown.fill_null(value=False), risky=risky.fill_null(value=False)).filter(
         enough(k), pl.col("grown") | pl.col("risky"), pl.col("group").is_in(list(words))
     )
-    findings = []
     for row in telling.iter_rows(named=True):
         by = lookup(here["marks"], here["group"] == row["group"], words[row["group"]])
         found = here.filter(by.holds(here["marks"]))["session_id"].unique()
-        if row["grown"]:
-            findings.append(_finding("grown_topic", row, by, found.len(), asked))
-        if row["risky"]:
-            alerting = int(found.is_in(alerted.implode()).sum())
-            findings.append(_finding("risky_topic", row, by, alerting, asked))
-    return findings
-
-
-def _finding(name: str, row: Row, by: Lookup, sessions: int, asked: MiningInput) -> Finding:
-    here, other = ("share", "share_before") if name == "grown_topic" else ("alert_share", "alert_share_others")
-    return finding(
-        name,
-        asked.period,
-        strength=round(1 - row[other] / row[here], 3),
-        shares=(percent(100 * row[other], row[f"about_{other}"]),),
-        row=row,
-        new="New" if (row["novel_ratio"] or 0) >= _MOSTLY else "Growing",
-        told=by.about_text(sessions),
-        holds_sql=by.sql("text"),
-    )
+        told = {
+            "grown_topic": (row["grown"], "share", "share_before", found),
+            "risky_topic": (
+                row["risky"],
+                "alert_share",
+                "alert_share_others",
+                found.filter(found.is_in(alerted.implode())),
+            ),
+        }
+        for name, (holds, share, other, sessions_found) in told.items():
+            if holds:
+                yield finding(
+                    name,
+                    asked.period,
+                    strength=round(1 - row[other] / row[share], 3),
+                    shares=(percent(100 * row[other], row[f"about_{other}"]),),
+                    row=row,
+                    new="New" if (row["novel_ratio"] or 0) >= _MOSTLY else "Growing",
+                    told=by.about_text(sessions_found.len()),
+                    holds_sql=by.sql("text"),
+                )

@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 import polars as pl
 
-from jobs.analyse.mining.job import COUNTED, enough
+from jobs.analyse.mining.coverage import COUNTED, enough
 from models.policy.archive import AnonymityPolicy
 from models.text.summary import STOP_WORDS
 

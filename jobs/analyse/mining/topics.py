@@ -14,13 +14,14 @@ import ibis
 import polars as pl
 from scipy.stats import mannwhitneyu
 
-from jobs.analyse.mining.job import COUNTED, Finding, Frames, JobFindings, MiningInput, share, smaller_side
+from jobs.analyse.mining.coverage import COUNTED, share, smaller_side
+from jobs.analyse.mining.job import Finding, Frames, Job, JobFindings, MiningInput
 from jobs.analyse.mining.likeness import kept_vectors
 from jobs.analyse.mining.source import Tables, beside, with_alerted
 from jobs.analyse.mining.statistics import ByUser
 from jobs.analyse.mining.topic_clusters import cluster_findings, cluster_table, clustered, members
 from jobs.analyse.mining.topic_names import Words, examples_of, marks_of, named_by, names_of, naming_marks
-from jobs.analyse.mining.wording import figure, finding, mining_job
+from jobs.analyse.mining.wording import JOBS, figure, finding
 from models.policy.archive import ArchivePolicy
 
 _PER_TURNS = 100
@@ -83,9 +84,8 @@ def find(frames: Frames, asked: MiningInput) -> JobFindings:
     """Clusters of the period held against those of the earlier one, and cycling within the period."""
     if not frames["texts"].height:
         return JobFindings(notes=["No session of the period has topics or segments: these layers may be switched off."])
-    earlier = asked.parts(asked.period.earlier)
-    lots = pl.concat([frames["lots"], earlier.get("lots", frames["lots"].clear())])
-    both = (frames["texts"], earlier.get("texts", frames["texts"].clear()))
+    lots = pl.concat([frames["lots"], asked.earlier("lots", frames["lots"])])
+    both = frames["texts"], asked.earlier("texts", frames["texts"])
     here, before = (_at_one_rate(each, lots) for each in both)
     if not here.height:
         return JobFindings(notes=["The sample has no session with topics or segments."])
@@ -234,4 +234,4 @@ def _notes(texts: pl.DataFrame, lots: pl.DataFrame, asked: MiningInput) -> list[
     return notes
 
 
-JOB = mining_job("topics", version=2, heavy=heavy, find=find, refine=refine)
+JOB = Job("topics", JOBS["topics"], version=2, heavy=heavy, find=find, refine=refine)

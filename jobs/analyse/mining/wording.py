@@ -1,51 +1,19 @@
 """Wording of the sections: jobs, tables and figures of `sections.toml`; findings and evidence of `findings.toml`."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import polars as pl
 from msgspec import Struct
 
-from jobs.analyse.mining.job import (
-    SHARE,
-    Coverage,
-    Figure,
-    Finding,
-    Frames,
-    Job,
-    JobFindings,
-    MiningInput,
-    PartialShare,
-    Period,
-    SessionMeasure,
-    TableWording,
-    about,
-    as_they_are,
-    part_of,
-)
-from models.policy.archive import ArchivePolicy
+from jobs.analyse.mining.coverage import Coverage, PartialShare, about, part_of
+from jobs.analyse.mining.job import SHARE, Figure, Finding, JobWording, Period, SessionMeasure
 from streams.http.pages import source
-
-if TYPE_CHECKING:
-    import ibis
-
-    from jobs.analyse.mining.source import Tables
-
-
-class _JobWording(Struct, frozen=True):
-    title: str
-    question: str
-    grouped: Literal["session", "date"]
-    reads: tuple[str, ...]
-    tables: dict[str, TableWording]
 
 
 class _Sections(Struct, frozen=True):
     figures: dict[Literal["neither", "higher", "lower"], dict[str, str]]
-    jobs: dict[str, _JobWording]
+    jobs: dict[str, JobWording]
 
 
 class _FindingWording(Struct, frozen=True):
@@ -62,26 +30,12 @@ class _Findings(Struct, frozen=True):
 
 _SECTIONS = msgspec.toml.decode(source("jobs/analyse/mining/sections.toml"), type=_Sections)
 _FINDINGS = msgspec.toml.decode(source("jobs/analyse/mining/findings.toml"), type=_Findings)
+JOBS = _SECTIONS.jobs
+"""What each job is about."""
+FIGURES = {name: (way, meaning) for way, said in _SECTIONS.figures.items() for name, meaning in said.items()}
+"""Which way is better, and what it means, of every figure."""
 MEASURES = _FINDINGS.measures
 """What drift measures of a session, by column; signals come besides as `signal_<name>`."""
-
-
-def figure_names() -> set[str]:
-    """Every figure that has words."""
-    return {name for meanings in _SECTIONS.figures.values() for name in meanings}
-
-
-def mining_job(
-    name: str,
-    *,
-    version: int,
-    heavy: Callable[[Tables, ArchivePolicy], Mapping[str, ibis.Table]],
-    find: Callable[[Frames, MiningInput], JobFindings],
-    refine: Callable[[Frames, ArchivePolicy], Frames] = as_they_are,
-) -> Job:
-    """The job of this name with its words; for the rest see `Job`."""
-    said = _SECTIONS.jobs[name]
-    return Job(name, version=version, heavy=heavy, find=find, refine=refine, **msgspec.structs.asdict(said))
 
 
 def figure(
@@ -97,7 +51,7 @@ def figure(
     """A figure about these rows.
 
     Args:
-        name: One of `figure_names`.
+        name: One of `FIGURES`.
         value: A number, or None where there is nothing to tell.
         whom: Rows with `session_id` and `user_id`, or their counts.
         part: Of a share of the rows: the condition that it counts, or whom it tells of.
@@ -108,7 +62,7 @@ def figure(
     if isinstance(part, pl.Expr):
         assert isinstance(whom, pl.DataFrame)  # noqa: S101 - a condition is one of rows
         part = part_of(whom, part)
-    better, meaning = next((way, said[name]) for way, said in _SECTIONS.figures.items() if name in said)
+    better, meaning = FIGURES[name]
     number = None if value is None else float(value)  # type: ignore[arg-type]
     return Figure(
         name=name,

@@ -12,7 +12,7 @@ import typer
 from msgspec.structs import asdict
 
 from jobs.analyse.mining.command import DaysOption, SinceOption, UntilOption, mined, opened, period_of
-from jobs.analyse.mining.job import job_names, job_of
+from jobs.analyse.mining.job import JOB_NAMES, job_of
 from jobs.cli import examples
 from jobs.shared.output import OutputFormat, OutputOption, Printer
 from models.errors import ConfigurationError, StoreUnavailable
@@ -38,7 +38,7 @@ def report(
     pdf: Annotated[Path | None, typer.Option(help="Also write headline, findings and charts to this PDF.")] = None,
     job: Annotated[
         list[str] | None,
-        typer.Option(help=f"Only this job ({', '.join(job_names())}). May be repeated.", show_default=False),
+        typer.Option(help=f"Only this job ({', '.join(JOB_NAMES)}). May be repeated.", show_default=False),
     ] = None,
     refresh: Annotated[bool, typer.Option(help="Recompute everything, also cached days.")] = False,
     output: OutputOption = OutputFormat.TABLE,
@@ -49,9 +49,9 @@ def report(
     results. A job that fails is named on the page, and the exit code is 1. A finding needs at least as many sessions or
     users as the policy's `archive.anonymity`.
     """
-    names = tuple(job or job_names())
-    if unknown := set(names) - set(job_names()):
-        raise ConfigurationError(f"no mining job {', '.join(sorted(unknown))}: the jobs are {', '.join(job_names())}")
+    names = tuple(job or JOB_NAMES)
+    if unknown := set(names) - set(JOB_NAMES):
+        raise ConfigurationError(f"no mining job {', '.join(sorted(unknown))}: the jobs are {', '.join(JOB_NAMES)}")
     for file in (to, *([] if pdf is None else [pdf])):
         _require_folder(file)
     made = gathered(names, days=days, since=since, until=until, refresh=refresh)

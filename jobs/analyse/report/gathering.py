@@ -10,8 +10,9 @@ import polars as pl
 from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.analyse.mining.job import Figure, Job, Period
-from jobs.analyse.mining.results import JobResult, ShownFinding, failure_text
+from jobs.analyse.mining.job import Figure, Job, JobResult, Period, ShownFinding
+from jobs.analyse.mining.pictures import pictures_of
+from jobs.analyse.mining.run import failure_text
 from jobs.analyse.report import wording
 from jobs.analyse.report.wording import FigureChange, change, counted
 from jobs.shared.pictures import Drawn
@@ -201,11 +202,11 @@ def part_of(name: str, period: Period, *, job_of: Callable[[str], Job], mined: M
         job = job_of(name)
     except Exception as error:  # noqa: BLE001 - a job that cannot be imported is one section less
         return Part(name=name, title=name.capitalize(), failure=failure_text(error))
-    part = Part(name=name, title=job.title, question=job.question)
+    part = Part(name=name, title=job.about.title, question=job.about.question)
     try:
         result = mined(name, period)
         part = replace(part, result=result)
-        part = replace(part, pictures=job.pictures(result.tables))
+        part = replace(part, pictures=pictures_of(name, result.tables))
         earlier = mined(name, period.earlier)
         return replace(part, earlier=earlier if earlier.section.days else None)
     except Exception as error:  # noqa: BLE001 - the job's own code and the engine's; what is made so far is shown

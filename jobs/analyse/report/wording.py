@@ -3,8 +3,7 @@
 from math import isfinite
 from typing import NamedTuple
 
-from jobs.analyse.mining.job import Figure, Period
-from jobs.analyse.mining.results import ShownFinding
+from jobs.analyse.mining.job import Figure, Period, ShownFinding
 from models.policy.archive import AnonymityPolicy
 
 NOTHING = "–"

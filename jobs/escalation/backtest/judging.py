@@ -371,7 +371,6 @@ def judged_left_out(
     """
     from jobs.lab.eval.escalation import by_family, judging_by, require_two
     from jobs.lab.train.scorer import trainer_with_own
-    from jobs.shared.output import progress_bar
     from streams.inference.wordllama import WordLlamaEmbedder
 
     dialogues = read_dialogues(file)

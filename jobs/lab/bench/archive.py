@@ -20,7 +20,7 @@ import msgspec
 from aiokafka import TopicPartition
 from msgspec import Struct
 
-from jobs.analyse.mining.job import job_names
+from jobs.analyse.mining.job import JOB_NAMES
 from jobs.archive.dictionary import VIEW_MEANINGS
 from jobs.archive.query import files_read
 from jobs.lab.bench.archive_traffic import PREFIX, ArchiveSize, ArchiveTraffic, Chunk
@@ -305,7 +305,7 @@ def _jobs_and_report(data_dir: Path, day: date) -> Figures:
     """Run each mining job on the last days, then write the report on one, as commands of their own."""
     until = ("--until", f"{day}")
     commands: dict[str, tuple[str, ...]] = {
-        name: ("mine", name, "--days", f"{_JOB_DAYS}", *until) for name in job_names()
+        name: ("mine", name, "--days", f"{_JOB_DAYS}", *until) for name in JOB_NAMES
     }
     report = str(data_dir / "bench-report.html")
     commands["report"] = ("report", "--since", f"{day}", *until, "--to", report)
