@@ -52,19 +52,25 @@ class TelemetrySettings(BaseModel):
         0.01,
         ge=0,
         le=1,
-        description="Of the batches without a sampled `traceparent`; those with one are always traced.",
+        description="Share of batches without a sampled `traceparent` that are traced; those with one always are.",
     )
     most_record_spans: int = Field(
-        50, ge=0, le=10_000, description="Records of one batch with a sampled `traceparent` that get a span."
+        50,
+        ge=0,
+        le=10_000,
+        description="Records of a batch with a sampled `traceparent` that get a span.",
     )
-    metrics: bool = Field(True, description="Off only to measure what counting costs: /metrics shows zeros then.")
+    metrics: bool = Field(
+        True,
+        description="Whether metrics are counted. Switch it off only to measure their cost: then /metrics shows zeros.",
+    )
     watts_per_core: float = Field(
-        10.0, ge=0, le=1_000, description="What a core draws at work, for the estimate energy_joules_total."
+        10.0, ge=0, le=1_000, description="Power of a busy core in watts, for the estimate energy_joules_total."
     )
     price_in_per_million: float = Field(
-        0.0, ge=0, description="Price of a million tokens of prompts to the model this process asks, in any currency."
+        0.0, ge=0, description="Price of a million prompt tokens of this process's model, in any currency."
     )
-    price_out_per_million: float = Field(0.0, ge=0, description="Of a million tokens of its answers.")
+    price_out_per_million: float = Field(0.0, ge=0, description="Price of a million output tokens.")
 
 
 class EncryptionSettings(BaseModel):
@@ -75,17 +81,17 @@ class EncryptionSettings(BaseModel):
 
     keyring: Path | None = Field(
         None,
-        description="File with the wrapped keys, made by `turntide ops keys init`; none: nothing is encrypted. All "
-        "roles share it. Keep it, and copies of it, out of what is backed up: erasing a key must erase all of it.",
+        description="File with the wrapped keys, created by `turntide ops keys init` and shared by all roles; "
+        "none: no encryption. Keep it and its copies out of backups: erasing a key must erase all copies.",
     )
     master_key: SecretStr | None = Field(
-        None, description="Wraps the keys: 32 bytes in base64 (openssl rand -base64 32)."
+        None, description="Key that wraps the keys: 32 bytes in base64 (openssl rand -base64 32)."
     )
     previous_master_key: SecretStr | None = Field(
-        None, description="Also unwraps, until `turntide ops keys rewrap` has run."
+        None, description="Previous master key, which still unwraps, until `turntide ops keys rewrap` has run."
     )
     vault_url: str | None = Field(
-        None, description="HashiCorp Vault whose transit engine wraps instead, e.g. https://vault:8200."
+        None, description="HashiCorp Vault whose transit engine wraps the keys instead, e.g. https://vault:8200."
     )
     vault_token: SecretStr | None = Field(None, description="Token for Vault.")
     vault_key: str = Field("turntide", description="Name of the key in Vault's transit engine.")
@@ -97,40 +103,42 @@ class KafkaSettings(BaseModel):
 
     bootstrap: str = Field(
         "127.0.0.1:9092",
-        description="Bootstrap servers, comma separated host:port. Where none is named: what `turntide kafka start` "
-        "started last on this data directory.",
+        description="Bootstrap servers, comma-separated host:port. Default: the broker that `turntide kafka "
+        "start` last started on this data directory.",
     )
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        "PLAINTEXT", description="Passed through to aiokafka."
+        "PLAINTEXT", description="Security protocol of aiokafka."
     )
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
-        "SCRAM-SHA-512", description="Used with SASL_* protocols."
+        "SCRAM-SHA-512", description="SASL mechanism, for SASL_* protocols."
     )
     sasl_username: str = Field("", description="SASL user name.")
     sasl_password: SecretStr = Field(SecretStr(""), description="SASL password.")
-    ssl_cafile: Path | None = Field(None, description="CA bundle for SSL; none: the system's.")
+    ssl_cafile: Path | None = Field(None, description="CA bundle for SSL. Default: the system's.")
     ssl_certfile: Path | None = Field(None, description="Client certificate for SSL.")
     ssl_keyfile: Path | None = Field(None, description="Key of the client certificate.")
     session_timeout: timedelta = Field(
-        timedelta(seconds=10), description="A dead worker's partitions move to the others after this."
+        timedelta(seconds=10), description="After this time a dead worker's partitions move to others."
     )
-    heartbeat_interval: timedelta = Field(timedelta(seconds=3), description="At most a third of the session time-out.")
+    heartbeat_interval: timedelta = Field(
+        timedelta(seconds=3), description="Interval of heartbeats; at most a third of session_timeout."
+    )
     compression: Literal["zstd", "none"] = Field(
-        "zstd", description="Of what is written; `none` while a consumer is there that cannot read zstd."
+        "zstd", description="Compression of written records; `none` as long as a consumer cannot read zstd."
     )
     max_poll_records: int = Field(1000, ge=1, description="Largest micro-batch per poll, over all partitions.")
     recovery_silence: timedelta = Field(
-        timedelta(seconds=60), description="Recovery fails when a changelog yields nothing for this long."
+        timedelta(seconds=60), description="Recovery fails if a changelog returns no records for this long."
     )
     stall_after: timedelta = Field(
         timedelta(seconds=120),
-        description="A worker ends when records wait on a partition that has not moved for this long; "
-        "liveness says so from half of it.",
+        description="A worker ends if records wait on a partition without progress for this long; /livez reports "
+        "it from half of this time.",
     )
     max_fetch_bytes: int = Field(
         2 * 1024 * 1024,
         ge=1024 * 1024,
-        description="Bytes fetched ahead for each partition; bounds what waits in memory while a sink is slow.",
+        description="Bytes fetched ahead for each partition; bounds the memory while a sink is slow.",
     )
     partitions: int | None = Field(None, ge=1, description="Overrides the partition count of every topic.")
     replication: int = Field(1, ge=1, description="Replication factor of topics that Turntide creates.")
@@ -151,17 +159,17 @@ class StateSettings(BaseModel):
     )
     max_age: timedelta = Field(
         timedelta(hours=12),
-        description="State that was not current for so long is rebuilt. Stay below the topic's `delete.retention.ms` "
-        "(24 h): older deletions may be gone from the changelog.",
+        description="State that was not current for this long is rebuilt. Must be below the topic's "
+        "`delete.retention.ms` (24 h): the changelog may have lost older deletions.",
     )
 
 
 class EmbeddingServerSettings(ModelServerSettings):
     """A server that embeds, where `vectors.embedder` is `openai`: Ollama, vLLM, hosted. Text of turns goes there."""
 
-    dim: int | None = Field(None, ge=1, le=4_096, description="What the model gives; none: asked at the start.")
-    timeout: timedelta = Field(timedelta(seconds=30), description="Of one try.")
-    episode_distance: float = Field(0.6, ge=0, le=2, description="Up to where an episode bears on a question.")
+    dim: int | None = Field(None, ge=1, le=4_096, description="Dimension of its vectors. Default: the server's.")
+    timeout: timedelta = Field(timedelta(seconds=30), description="Time-out of one try.")
+    episode_distance: float = Field(0.6, ge=0, le=2, description="Cosine distance of relevant episodes, at most.")
 
 
 class LlmSettings(ModelServerSettings):
@@ -171,25 +179,23 @@ class LlmSettings(ModelServerSettings):
     skipped or made extractively (policy), and of eleven memories the oldest goes. Text of turns goes to that server.
     """
 
-    timeout: timedelta = Field(timedelta(seconds=30), description="Of one try; after the last one the fallback stands.")
+    timeout: timedelta = Field(timedelta(seconds=30), description="Time-out of one try; after the last: the fallback.")
     json_mode: Literal["json_schema", "json_object", "text"] = Field(
-        "json_schema", description="How the server is told to answer in JSON."
+        "json_schema", description="How JSON is requested from the server."
     )
-    extract_facts: bool = Field(True, description="Also read every user message for facts; costs a call each.")
-    summarise_sessions: bool = Field(
-        True, description="Also summarise open sessions as they go on, every five turns; costs a call each."
-    )
+    extract_facts: bool = Field(True, description="Also extract facts from each user message; a call each.")
+    summarise_sessions: bool = Field(True, description="Also summarise open sessions every five turns; a call each.")
     summarise_projects: bool = Field(
-        True, description="Also summarise projects' chunks, every ten turns, and episodes; costs a call each."
+        True, description="Also summarise projects' chunks, every ten turns, and episodes; a call each."
     )
     make_memories: bool = Field(
         True,
-        description="Also make apps' memories of conversations that end, and decide which of eleven goes.",
+        description="Also make apps' memories of ended conversations, and decide which of eleven to remove.",
     )
     memory_timeout: timedelta = Field(
         timedelta(seconds=30),
         gt=timedelta(0),
-        description="Of a memory or such a decision, all tries together. Less than the policy's apps.answer_within.",
+        description="Time limit of these, all tries together. Must be below the policy's apps.answer_within.",
     )
 
 
@@ -198,10 +204,10 @@ class ScorerSettings(BaseModel):
 
     kind: Literal["trained", "rules"] = Field(
         "trained",
-        description="`trained`: a model, which judges sessions too. `rules`: words alone, and the formulas of "
+        description="`trained`: a model that also judges sessions. `rules`: word rules, and the formulas of "
         "deploy/risk-memory.md.",
     )
-    file: Path | None = Field(None, description="Made by `turntide lab train scorer`. Empty: the one that is shipped.")
+    file: Path | None = Field(None, description="File of `turntide lab train scorer`. Empty: the shipped one.")
     reader: Literal["off", "e5"] = Field(
         "off",
         description="Second reader of user turns, beside a trained scorer: `e5` (extra `e5`) raises the risk of "
@@ -220,8 +226,8 @@ class StatementSettings(BaseModel):
 
     second_reader: bool = Field(
         False,
-        description="Whether a trained reader looks at sentences in which the rules find nothing (extra `e5`). It runs "
-        "in role `enrich`, some milliseconds a sentence; no turn waits for it.",
+        description="Whether a trained reader reads sentences in which the rules find nothing (extra `e5`). It "
+        "runs in role `enrich` and takes some milliseconds a sentence; no turn waits for it.",
     )
 
 
@@ -232,17 +238,17 @@ class VectorSettings(BaseModel):
     api_key: SecretStr | None = Field(None, description="Qdrant API key.")
     embedder: Literal["wordllama", "e5", "minilm", "openai"] = Field(
         "wordllama",
-        description="Which embedder serves retrieval. `e5` (extra `e5`) finds most and takes some milliseconds a text; "
-        "`openai` is a server that speaks its API (extra `llm`). With either, sessions are folded with wordllama all "
-        "the same: no turn waits for it. `minilm` (extra `minilm`) is deprecated: move to e5 with `turntide ops "
-        "reindex --embedder e5`.",
+        description="Embedder for retrieval. `e5` (extra `e5`) finds most and takes some milliseconds a text; "
+        "`openai` is a server with OpenAI's API (extra `llm`). With these two, sessions are still folded with "
+        "wordllama, so no turn waits for them. `minilm` (extra `minilm`) is deprecated: move to e5 with `turntide "
+        "ops reindex --embedder e5`.",
     )
     embedding: EmbeddingServerSettings = EmbeddingServerSettings()
     generation: str = Field(
         "",
         pattern=r"^[A-Za-z0-9_-]{0,32}$",
-        description="Which generation of the collections serves; `turntide ops reindex` makes and names them. Empty: "
-        "the first.",
+        description="Generation of the collections that serves; `turntide ops reindex` creates generations. "
+        "Empty: the first.",
     )
 
 
@@ -285,16 +291,16 @@ class Settings(BaseSettings):
     scorer: ScorerSettings = ScorerSettings()
     statements: StatementSettings = StatementSettings()
     topic_prefix: str = Field("turntide", pattern=r"^[A-Za-z0-9._-]+$", description="Prefix of every topic and group.")
-    data_dir: Path = Field(default_factory=default_data_dir, description="Local state, broker and archive.")
-    policy_file: Path | None = Field(None, description="Policy (TOML or JSON); none: the built-in defaults.")
+    data_dir: Path = Field(default_factory=default_data_dir, description="Folder of local state, broker and archive.")
+    policy_file: Path | None = Field(None, description="Policy file (TOML or JSON). Default: the built-in policy.")
     max_clock_skew: timedelta = Field(
         timedelta(seconds=30),
         gt=timedelta(0),
-        description="`turntide doctor` fails where the clock of the broker or a role differs by more.",
+        description="`turntide doctor` fails if the clock of the broker or a role differs by more.",
     )
     worker_id: str | None = Field(None, description="Static membership id of this worker, e.g. the pod's name.")
-    log_format: Literal["console", "json"] = Field("console", description="How log lines look.")
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")
+    log_format: Literal["console", "json"] = Field("console", description="Format of log lines.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Lowest level that is logged.")
 
     @property
     def roles(self) -> list[str]:

@@ -65,46 +65,46 @@ class HttpSettings(BaseModel):
     public_url: str = Field(
         "",
         pattern=r"^(https?://\S+)?$",
-        description="Where people reach the live page's server, https://…: alerts link to sessions there; empty: none.",
+        description="Public address of the live page's server, https://…, for links in alerts; empty: no links.",
     )
     tokens: list[ApiToken] = Field(
         [],
-        description="Who may read, as JSON in the environment; none: everybody on this machine, and a role that "
-        "listens elsewhere does not start.",
+        description="Tokens, as JSON in the environment; none: everybody on this machine may read, and a role on "
+        "another address does not start.",
     )
-    max_concurrent_requests: int = Field(64, ge=1, description="Requests under way at once; further ones get 503.")
+    max_concurrent_requests: int = Field(64, ge=1, description="Concurrent requests; further ones get 503.")
     request_timeout: timedelta = Field(
-        timedelta(seconds=10), description="A request that takes longer gets 504; waiting for a turn comes on top."
+        timedelta(seconds=10), description="A request that takes longer gets 504; the wait for a turn is not counted."
     )
-    max_body_bytes: int = Field(64 * 1024, ge=1024, description="A larger request body gets 413 unread.")
+    max_body_bytes: int = Field(64 * 1024, ge=1024, description="Limit of a request body; a larger one gets 413.")
     requests_per_second: float = Field(
         1_000.0,
         gt=0,
-        description="Of one token, and of one client address without tokens; more get 429. Probes and metrics do not "
-        "count.",
+        description="Maximum rate of one token, or of one client address without tokens; more get 429. Probes "
+        "and metrics do not count.",
     )
-    burst: int = Field(2_000, ge=1, description="Requests that may come at once on top of that rate.")
+    burst: int = Field(2_000, ge=1, description="Requests that may exceed that rate in a burst.")
     failed_tokens_per_minute: float = Field(
         60.0,
         gt=0,
-        description="Wrong tokens of one client address; more get 429 unlooked at. Behind a proxy all share its "
-        "address.",
+        description="Maximum number of wrong tokens from one client address; further ones get 429 unchecked. All "
+        "clients of a proxy share its address.",
     )
     head_timeout: timedelta = Field(
         timedelta(seconds=10),
         gt=timedelta(0),
-        description="A connection whose request is not complete to the end of its headers by then is closed.",
+        description="A connection is closed if the headers of its request are not complete after this time.",
     )
-    max_connections: int = Field(1_000, ge=8, description="Open at once; further ones are closed with 503.")
+    max_connections: int = Field(1_000, ge=8, description="Open connections; further ones get 503.")
     audit_required: bool = Field(
         False,
-        description="Whether text is given only when its reading is on `audit.v1`; else 503. Without, a record that "
-        "Kafka does not take is counted as lost.",
+        description="Whether text is returned only after its audit record is on `audit.v1`, else 503. If false, "
+        "a record that Kafka does not accept is counted as lost.",
     )
     token_counter: str = Field(
         "estimate",
-        description="What counts the tokens of projects' contexts: `estimate` (four characters each), or `tiktoken:` "
-        "and an encoding, e.g. tiktoken:o200k_base (extra `tokens`; its vocabulary is downloaded once, or stands in "
+        description="Token counter of projects' contexts: `estimate` (four characters a token), or `tiktoken:` "
+        "and an encoding, e.g. tiktoken:o200k_base (extra `tokens`; its vocabulary is downloaded once, or is in "
         "TIKTOKEN_CACHE_DIR).",
     )
     mcp: bool = Field(True, description="Whether the index role serves its tools at /mcp (extra `mcp`).")
@@ -135,16 +135,16 @@ class GatewaySettings(BaseModel):
     max_body_bytes: int = Field(
         16 * 1024 * 1024,
         ge=1024,
-        description="A larger request body gets 413 unread, and so does OTLP that is larger unpacked. A batch "
-        "of 512 spans, which SDKs send at once, is several MiB where each repeats a history.",
+        description="Maximum size of a request body, and of decompressed OTLP; larger ones get 413. SDKs send "
+        "batches of 512 spans, which have several MiB if each repeats a history.",
     )
     max_bytes_in_flight: int = Field(
         32 * 1024 * 1024,
         ge=1024 * 1024,
-        description="Records on their way to Kafka; what comes on top gets 429 until the broker has some of them.",
+        description="Maximum bytes of records that Kafka has not confirmed yet; further requests get 429.",
     )
     memory_url: str = Field(
         "",
-        description="Base address of a role that serves memory, `index` or `api`, for requests that wait until readers "
-        "see their turns; none: the index role on this machine.",
+        description="Base address of a role `index` or `api`, for requests that wait until their turns are "
+        "visible. Default: the index role on this machine.",
     )

@@ -12,9 +12,9 @@ _NONE = timedelta(0)
 class ModelServerSettings(BaseModel):
     """A model behind OpenAI's API."""
 
-    base_url: str | None = Field(None, description="With the version, e.g. http://127.0.0.1:11434/v1.")
-    model: str = Field("", description="As the server calls it.")
-    api_key: SecretStr | None = Field(None, description="Where the server asks for one.")
+    base_url: str | None = Field(None, description="Address with version, e.g. http://127.0.0.1:11434/v1.")
+    model: str = Field("", description="Name of the model on the server.")
+    api_key: SecretStr | None = Field(None, description="API key, if the server needs one.")
 
 
 class GuardServerSettings(ModelServerSettings):
@@ -22,33 +22,33 @@ class GuardServerSettings(ModelServerSettings):
 
     form: Literal["instructed", "guard"] = Field(
         "instructed",
-        description="`instructed`: any chat model, which is told what to judge and answers in JSON. `guard`: Llama "
-        "Guard and its like, whose template has the question; they get the conversation as it is.",
+        description="`instructed`: any chat model, which gets instructions and answers in JSON. `guard`: Llama "
+        "Guard and similar models, whose template has the question; they get the unchanged conversation.",
     )
     json_mode: Literal["json_schema", "json_object", "text"] = Field(
-        "json_schema", description="How an instructed model is told to answer in JSON."
+        "json_schema", description="How JSON is requested from an instructed model."
     )
     top_logprobs: int = Field(
         5,
         ge=0,
         le=20,
-        description="Words that a guard model could have begun with, asked for to have a probability. 0 for servers "
-        "that refuse to say.",
+        description="Number of likely first tokens to request from a guard model, for a probability. 0 for "
+        "servers that do not support it.",
     )
-    sure: float = Field(0.95, gt=0.5, lt=1, description="Probability that a verdict without any counts as.")
+    sure: float = Field(0.95, gt=0.5, lt=1, description="Probability of a verdict without one.")
 
 
 class ClassifierSettings(BaseModel):
     """A text classifier in ONNX, where `judge.kind` is `onnx` (extra `e5`, for onnxruntime)."""
 
-    model: Path | None = Field(None, description="The ONNX file.")
-    tokenizer: Path | None = Field(None, description="Its tokenizer.json; none: beside the model.")
+    model: Path | None = Field(None, description="ONNX file of the classifier.")
+    tokenizer: Path | None = Field(None, description="Its tokenizer.json. Default: in the model's folder.")
     harmful: str = Field(
-        "1", description="Number of the class that counts, or its label in the config.json beside the model."
+        "1", description="Number of the harmful class, or its label in the config.json of the model's folder."
     )
-    max_tokens: int = Field(512, ge=8, le=8_192, description="Of the classifier's window; a longer turn takes several.")
+    max_tokens: int = Field(512, ge=8, le=8_192, description="Size of the window; a longer turn needs several.")
     activation: Literal["softmax", "sigmoid"] = Field(
-        "softmax", description="What makes probabilities of its logits: `sigmoid` where it has several labels at once."
+        "softmax", description="Function from logits to probabilities: `sigmoid` if several labels can apply at once."
     )
     batch: int = Field(16, ge=1, description="Windows in one run of the model.")
 
@@ -59,13 +59,13 @@ class JudgeSettings(BaseModel):
     No alert waits for it: one is raised by the built-in judgement, and changes once the answer is there.
     """
 
-    kind: Literal["off", "openai", "onnx"] = Field("off", description="Which judge; its section says the rest.")
-    timeout: timedelta = Field(timedelta(seconds=10), gt=_NONE, description="Of a judgement, all tries together.")
-    at_once: int = Field(4, ge=1, description="Judgements under way at once.")
+    kind: Literal["off", "openai", "onnx"] = Field("off", description="Kind of judge; its section configures it.")
+    timeout: timedelta = Field(timedelta(seconds=10), gt=_NONE, description="Time limit of all tries together.")
+    at_once: int = Field(4, ge=1, description="Concurrent judgements.")
     max_age: timedelta = Field(
         timedelta(minutes=10),
         gt=_NONE,
-        description="Requests that have waited for longer are passed over: whoever was alerted has looked by then.",
+        description="Older requests are skipped: by then somebody has looked at the alert.",
     )
     openai: GuardServerSettings = GuardServerSettings()
     onnx: ClassifierSettings = ClassifierSettings()

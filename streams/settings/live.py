@@ -15,25 +15,25 @@ class LiveSettings(BaseModel):
 
     enabled: bool = Field(True, description="Whether the index and api roles serve the page at /live/.")
     window: timedelta = Field(
-        timedelta(hours=24), gt=timedelta(0), description="How far back sessions and alerts are read at the start."
+        timedelta(hours=24), gt=timedelta(0), description="Period of sessions and alerts that is read at the start."
     )
     label_window: timedelta = Field(
         timedelta(hours=1),
         ge=timedelta(0),
-        description="How far back labels of alerts are read at the start; they stand among all turns.",
+        description="Period of alert labels that is read at the start, from the topic of all turns.",
     )
-    max_sessions: int = Field(20_000, ge=100, description="Sessions kept for the page; the longest silent go first.")
-    max_streams: int = Field(256, ge=1, description="Pages open at once; further ones get 503.")
+    max_sessions: int = Field(20_000, ge=100, description="Sessions on the page; the longest inactive go first.")
+    max_streams: int = Field(256, ge=1, description="Open pages; further ones get 503.")
     max_streams_per_token: int | None = Field(
-        None, ge=1, description="Of these for one token, where there are tokens; none: half of them."
+        None, ge=1, description="Maximum number of open pages for one token. Default: half of `max_streams`."
     )
     stall_timeout: timedelta = Field(
         timedelta(seconds=15),
         ge=timedelta(seconds=1),
-        description="A page that takes nothing of what it was sent for so long is let go; it connects again.",
+        description="A page that reads nothing for this long is disconnected; it reconnects.",
     )
     roles: dict[str, str] = Field(
         default_factory=dict,
-        description='Where each role answers, as JSON in the environment: {"sessions": "http://sessions:8701", …}. '
-        "None: this host, at the ports of http.",
+        description='Address of each role, as JSON in the environment: {"sessions": "http://sessions:8701", …}. '
+        "Default: this host, at the ports of http.",
     )

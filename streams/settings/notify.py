@@ -10,11 +10,11 @@ _URL = r"^https?://\S+$"
 class NotifySettings(BaseModel):
     """Alert sinks beside the topic; each is off unless its address, key or token is given."""
 
-    webhook_url: str | None = Field(None, description="Receives each alert change (Standard Webhooks).")
+    webhook_url: str | None = Field(None, description="Webhook that receives each alert change (Standard Webhooks).")
     webhook_secret: SecretStr | None = Field(None, description="Signing secret, `whsec_…`.")
     alertmanager_url: str | None = Field(None, description="Base address of an Alertmanager.")
     slack_token: SecretStr | None = Field(None, description="Bot token `xoxb-…` with the scope chat:write.")
-    slack_channel: str = Field("", description="Id of the channel, or its name; the bot is a member.")
+    slack_channel: str = Field("", description="Id or name of a channel of which the bot is a member.")
     slack_url: str = Field("https://slack.com/api", pattern=_URL, description="Base address of Slack's Web API.")
     pagerduty_key: SecretStr | None = Field(None, description="Integration key of a service's Events API v2.")
     pagerduty_url: str = Field(
@@ -23,21 +23,21 @@ class NotifySettings(BaseModel):
         description="Events API; https://events.eu.pagerduty.com in the EU.",
     )
     oncall_url: SecretStr | None = Field(
-        None, description="Address of a formatted-webhook integration of Grafana OnCall or IRM; it holds a secret."
+        None, description="Address of a formatted-webhook integration of Grafana OnCall or IRM; it contains a secret."
     )
     teams_url: SecretStr | None = Field(
-        None, description="Address of a Teams workflow that posts what a webhook receives; it holds a secret."
+        None, description="Address of a Teams workflow that posts the content of a webhook; it contains a secret."
     )
     mail_host: str | None = Field(None, description="SMTP server for e-mail.")
-    mail_port: int = Field(587, ge=1, le=65_535, description="Its port: 587 with starttls, 465 with tls.")
+    mail_port: int = Field(587, ge=1, le=65_535, description="SMTP port: 587 with starttls, 465 with tls.")
     mail_security: Literal["starttls", "tls", "none"] = Field(
-        "starttls", description="How the connection is encrypted; `none` only to a relay on this machine."
+        "starttls", description="Encryption of the connection; `none` only for a relay on this machine."
     )
-    mail_ca_file: str | None = Field(None, description="Certificates to trust; none: those of the system.")
-    mail_user: str = Field("", description="Name at the SMTP server; empty: no login.")
-    mail_password: SecretStr | None = Field(None, description="Password at the SMTP server.")
-    mail_from: str = Field("turntide@localhost", pattern=r"^\S+@\S+$", description="Address that e-mail comes from.")
-    mail_to: list[str] = Field([], description="Addresses that e-mail goes to, as JSON in the environment.")
+    mail_ca_file: str | None = Field(None, description="Trusted certificates. Default: those of the system.")
+    mail_user: str = Field("", description="User name for the SMTP server; empty: no login.")
+    mail_password: SecretStr | None = Field(None, description="Password for the SMTP server.")
+    mail_from: str = Field("turntide@localhost", pattern=r"^\S+@\S+$", description="Sender of e-mail.")
+    mail_to: list[str] = Field([], description="Recipients of e-mail, as JSON in the environment.")
 
     @property
     def addresses(self) -> dict[str, str]:
