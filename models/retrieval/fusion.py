@@ -15,10 +15,10 @@ is named 78.4. What does worse: reciprocal ranks instead of scores; scores divid
 mean square (73.0); one neighbour each side (71.3); terms or names of the best turns asked again (-1.5 to +0.5).
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import sqrt
 from operator import itemgetter
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from models.events.base import SessionName
 from models.policy.retrieval import RetrievalPolicy
 
 _Key = TypeVar("_Key", bound=Hashable)
+_Session = TypeVar("_Session", bound=Hashable)
 Place = tuple[SessionName, int]
 """Session, with its app, and number of a turn: a search may span apps."""
 _SAME = 1e-6
@@ -55,7 +56,7 @@ def fuse(
     return scores, average + likeness_average
 
 
-class CarriedTurns(NamedTuple):
+class CarriedTurns(NamedTuple, Generic[_Session]):
     """Turns that a ranking has, and those beside them; whether these are there, the caller must look.
 
     Attributes:
@@ -66,19 +67,21 @@ class CarriedTurns(NamedTuple):
         session_best: The best score of its session.
     """
 
-    sessions: list[SessionName]
+    sessions: list[_Session]
     of: NDArray[np.intp]
     turns: NDArray[np.int64]
     carried: NDArray[np.float64]
     session_best: NDArray[np.float64]
 
-    def part(self, first: int, most: int) -> list[tuple[Place, float, float]]:
+    def part(self, first: int, most: int) -> list[tuple[tuple[_Session, int], float, float]]:
         """Place, score and session's best of so many from one on."""
-        columns = (each[first : first + most].tolist() for each in self[1:])
-        return [((self.sessions[of], turn), *scores) for of, turn, *scores in zip(*columns, strict=True)]
+        of, turns, carried, bests = (each[first : first + most].tolist() for each in self[1:])
+        return [*zip(zip(map(self.sessions.__getitem__, of), turns, strict=True), carried, bests, strict=True)]
 
 
-def carried(scores: Mapping[Place, float], average: float, policy: RetrievalPolicy) -> CarriedTurns:
+def carried(
+    scores: Mapping[tuple[_Session, int], float], average: float, policy: RetrievalPolicy
+) -> CarriedTurns[_Session]:
     """Turns by what they, their neighbours and a share of their session have, the best first.
 
     Of equal ones by session and number.
@@ -88,7 +91,8 @@ def carried(scores: Mapping[Place, float], average: float, policy: RetrievalPoli
         average: Of a candidate.
         policy: What neighbours and sessions give.
     """
-    of, sessions = numbered(session for session, _ in scores), list(dict.fromkeys(session for session, _ in scores))
+    of_each = [session for session, _ in scores]
+    of, sessions = numbered(of_each), list(dict.fromkeys(of_each))
     own = np.fromiter(scores.values(), np.float64, len(scores))
     best = np.zeros(len(sessions))
     np.maximum.at(best, of, own)
@@ -108,14 +112,14 @@ def carried(scores: Mapping[Place, float], average: float, policy: RetrievalPoli
     return CarriedTurns(sessions, of[order], turns[order], got[order], best[of[order]])
 
 
-def numbered(values: Iterable[Hashable]) -> NDArray[np.intp]:
+def numbered(values: Sequence[Hashable]) -> NDArray[np.intp]:
     """Which of the different values each is, in the order in which they are met, shape `(n_values,)`.
 
     >>> numbered("abca").tolist()
     [0, 1, 2, 0]
     """
-    numbers = dict[Hashable, int]()
-    return np.array([numbers.setdefault(each, len(numbers)) for each in values], np.intp)
+    numbers = {each: number for number, each in enumerate(dict.fromkeys(values))}
+    return np.fromiter(map(numbers.__getitem__, values), np.intp, len(values))
 
 
 def ranked(scores: Mapping[_Key, float]) -> list[tuple[_Key, float]]:

@@ -7,18 +7,17 @@ known answers (`turntide lab train ranker`); each embedder has its own. Signals 
 all turns of other languages, and then decide nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from models.events.base import SessionName
 from models.policy.retrieval import RetrievalPolicy
 from models.retrieval.event_times import DayInterval, intervals
-from models.retrieval.fusion import Place, numbered
+from models.retrieval.fusion import numbered
 from models.retrieval.lexical import asked_terms, terms
 from models.retrieval.traits import TurnTraits, unpacked
 from models.retrieval.word_table import word_table
@@ -35,6 +34,8 @@ _FEW_TERMS = 3
 """A turn of so many terms has half the substance of a long one."""
 _LISTED: Final = 60
 """Candidates among which those of a list are chosen."""
+_LAST_TERM = np.array([2**32 - 1], np.uint32)
+"""No id of a term is larger: behind it nothing is looked for."""
 Floats = NDArray[np.float64]
 
 
@@ -42,6 +43,7 @@ class CandidateTurn(NamedTuple):
     """A turn that may answer.
 
     Attributes:
+        place: Its session, and its number in there.
         speaker: Name that it begins with, folded; may be empty.
         role: Of who says it.
         said: Day on which it was said, an ordinal.
@@ -52,7 +54,7 @@ class CandidateTurn(NamedTuple):
         similarity: Its cosine to the question.
     """
 
-    place: Place
+    place: tuple[Hashable, int]
     speaker: str
     role: str
     said: int
@@ -89,23 +91,21 @@ class _Runs:
         before: The run before each, and after; `n_runs`, which holds nothing, where there is none, `(n_runs + 1,)`.
     """
 
-    def __init__(self, turns: Sequence[CandidateTurn]) -> None:
-        session, voice = (
-            numbered(turn.place[0] for turn in turns),
-            numbered(turn.speaker or turn.role for turn in turns),
-        )
-        number = np.array([turn.place[1] for turn in turns])
+    def __init__(self, places: Sequence[tuple[Hashable, int]], voices: Sequence[str]) -> None:
+        sessions, numbers = zip(*places, strict=True)
+        session, number, voice = numbered(sessions), np.array(numbers), numbered(voices)
         self._order = order = np.lexsort((number, session))
-        follows = (np.diff(session[order]) == 0) & (np.diff(number[order]) == 1)
-        begins = ~follows | (np.diff(voice[order]) != 0) | (not voice.any())
+        session, number, voice = session[order], number[order], voice[order]
+        follows = (session[1:] == session[:-1]) & (number[1:] == number[:-1] + 1)
+        begins = ~follows | (voice[1:] != voice[:-1]) | (not voice.any())
         self._starts = np.append(0, np.flatnonzero(begins) + 1)
-        joined = np.append(False, follows[begins])
         count = len(self._starts)
-        self.of = np.empty(len(turns), dtype=np.intp)
-        self.of[order] = np.append(0, np.cumsum(begins))
-        runs = np.arange(count)
-        self.before = np.append(np.where(joined, runs - 1, count), count)
-        self.after = np.append(np.where(np.append(joined[1:], False), runs + 1, count), count)
+        self.of = np.empty(len(places), dtype=np.intp)
+        self.of[order] = np.append(0, begins.cumsum())
+        # Runs that follow the one before them, and those before which these are.
+        joined = np.flatnonzero(follows[begins]) + 1
+        self.before, self.after = np.full((2, count + 1), count)
+        self.before[joined], self.after[joined - 1] = joined - 1, joined
 
     def most(self, values: Floats) -> Floats:
         """The largest of each run's turns, and 0 of the run that holds nothing, `(n_runs + 1, …)`."""
@@ -124,8 +124,9 @@ class _Runs:
 
 def signals(question: str, turns: Sequence[CandidateTurn]) -> Floats:
     """Every signal of every candidate, at least one, shape `(n_turns, len(SIGNALS))`."""
-    _, speakers, _, said, events, packed, carried, session_best, cosines = zip(*turns, strict=True)
-    traits, runs, names = unpacked(packed), _Runs(turns), set(speakers) - {""}
+    places, speakers, roles, said, events, packed, carried, session_best, cosines = zip(*turns, strict=True)
+    voices = [speaker or role for speaker, role in zip(speakers, roles, strict=True)]
+    traits, runs, names = unpacked(packed), _Runs(places, voices), set(speakers) - {""}
     asked = named_speakers(question, names)
     exact, soft = _matches(question, names, traits)
     holding = exact.sum(axis=0)
@@ -133,23 +134,26 @@ def signals(question: str, turns: Sequence[CandidateTurn]) -> Floats:
     share = rarity / (rarity.sum() or 1.0)
     temporal = traits.temporal.astype(np.float64)
     when, days = bool(_RE.WHEN.search(question)), intervals(question, date.fromordinal(max(said)))
-    columns = {
+    columns: dict[str, ArrayLike] = {
         "carried": carried,
         "session_best": session_best,
         "similarity": cosines,
         "coverage_talk": runs.around(exact, _BEFORE, _BEHIND) @ share,
         "word_to_word": runs.around(soft, 1, 1) @ share,
-        "speaker": [speaker in asked for speaker in speakers] if len(asked) == 1 else np.full(len(turns), 0.5),
-        "when_temporal": temporal * when,
-        "when_temporal_run": runs.around(temporal, 0, 0) * when,
-        "who_names": np.log1p(traits.names, dtype=np.float64) * bool(_RE.NAMES.search(question)),
-        "near_date": _meet([DayInterval(day - _NEAR_DAYS, day) for day in said] if days else [None] * len(turns), days),
-        "event_date": _meet(events, days),
+        "speaker": [speaker in asked for speaker in speakers] if len(asked) == 1 else 0.5,
+        "when_temporal": temporal if when else 0.0,
+        "when_temporal_run": runs.around(temporal, 0, 0) if when else 0.0,
+        "who_names": np.log1p(traits.names, dtype=np.float64) if _RE.NAMES.search(question) else 0.0,
+        "near_date": _meet([DayInterval(day - _NEAR_DAYS, day) for day in said], days) if days else 0.0,
+        "event_date": _meet(events, days) if days else 0.0,
         "previous_asks": runs.most(traits.has_question.astype(np.float64))[runs.before][runs.of],
         "asks": traits.asks,
         "substance": traits.lengths / (traits.lengths + _FEW_TERMS),
     }
-    return np.column_stack([columns[name] for name in SIGNALS])
+    values = np.empty((len(turns), len(SIGNALS)))
+    for column, name in enumerate(SIGNALS):
+        values[:, column] = columns[name]
+    return values
 
 
 class Ranker:
@@ -208,39 +212,36 @@ def _matches(question: str, speakers: Iterable[str], traits: TurnTraits) -> tupl
     """Whether each turn has each term of the question, and how near its nearest one is, `(n_turns, n_terms)`."""
     names = {term for speaker in speakers for term in terms(speaker)}
     asked = [forms for forms in dict.fromkeys(asked_terms(question, language_of(question))) if forms[0] not in names]
-    columns = [(column, term) for column, forms in enumerate(asked) for term in forms]
-    near = [word_table().nearest(term) for _, term in columns]
-    known = np.unique(np.concatenate([np.array([term for _, term in columns], np.uint32), *(ids for ids, _ in near)]))
-    # How near each known term is to each of the question's, and whether it is one; the last is of all others.
-    cosines = np.zeros((2, len(known) + 1, len(asked)))
-    for (column, term), (ids, likeness) in zip(columns, near, strict=True):
-        nearby = np.searchsorted(known, ids)
-        cosines[1, nearby, column] = np.maximum(cosines[1, nearby, column], likeness)
-        cosines[:, np.searchsorted(known, term), column] = 1.0
-    at = np.searchsorted(known, traits.terms)
-    held = np.append(known, 0)[at] == traits.terms
+    own, column = np.array([term for forms in asked for term in forms], np.uint32), np.arange(len(asked))
+    column = np.repeat(column, np.fromiter(map(len, asked), np.intp, len(asked)))
+    near = [word_table().nearest(term) for term in own]
+    known, at = np.unique(np.concatenate([own, *(ids for ids, _ in near), _LAST_TERM]), return_inverse=True)
+    # How near each known term is to each of the question's, and whether it is one.
+    cosines, nearby = np.zeros((2, len(known), len(asked))), np.array([len(ids) for ids, _ in near], np.intp)
+    cosines[:, at[: len(own)], column] = 1.0
+    alike = np.concatenate([np.ones(len(own), np.float32), *(likeness for _, likeness in near)])
+    np.maximum.at(cosines[1], (at[:-1], np.append(column, np.repeat(column, nearby))), alike)
+    at = known.searchsorted(traits.terms)
+    held = known[at] == traits.terms
     found = np.zeros((2, len(traits.lengths), len(asked)))
     rows = np.repeat(np.arange(len(traits.lengths)), traits.lengths)[held]
     if len(rows):
-        starts = np.append(0, np.flatnonzero(np.diff(rows)) + 1)
+        starts = np.append(0, np.flatnonzero(rows[1:] != rows[:-1]) + 1)
         found[:, rows[starts]] = np.maximum.reduceat(cosines[:, at[held]], starts, axis=1)
     return found[0], found[1]
 
 
 def _meet(days: Sequence[DayInterval | None], asked: Sequence[DayInterval]) -> Floats:
     """1 where some days meet an interval that is asked for, else 0, `(n_turns,)`."""
-    met = np.zeros(len(days))
-    if asked:
-        met[:] = [each is not None and any(each.overlaps(other) for other in asked) for each in days]
-    return met
+    return np.array([each is not None and any(each.overlaps(other) for other in asked) for each in days], np.float64)
 
 
 def _spread(
-    order: NDArray[np.intp], total: Floats, sessions: Sequence[SessionName], penalty: float, most: int
+    order: NDArray[np.intp], total: Floats, sessions: Sequence[Hashable], penalty: float, most: int
 ) -> NDArray[np.intp]:
     """The best anew, one after the other: each loses with every turn of its session that is chosen already."""
     listed, step = order[:_LISTED], penalty * float(total.std())
-    left, of = total[listed], numbered(sessions[row] for row in listed.tolist())
+    left, of = total[listed], numbered([sessions[row] for row in listed.tolist()])
     spread = list[int]()
     for _ in range(min(most, len(listed))):
         spread.append(best := int(np.argmax(left)))

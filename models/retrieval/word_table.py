@@ -47,9 +47,9 @@ class WordTable(NamedTuple):
             np.array([round(cosine * COSINE_STEPS) for _, cosine in flat], dtype=np.uint8),
         )
 
-    def nearest(self, term: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
+    def nearest(self, term: np.uint32) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
         """Ids of the terms near one, ascending, and their cosines; none of a term that is not in the table."""
-        row = int(np.searchsorted(self.terms, term))
+        row = int(self.terms.searchsorted(term))  # of the same type, or all terms are converted
         if row == len(self.terms) or self.terms[row] != term:
             return self.terms[:0], np.zeros(0, dtype=np.float32)
         part = slice(int(self.starts[row]), int(self.starts[row + 1]))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -67,18 +66,20 @@ def turn_key(session: events.SessionName, turn: int) -> str:
     return f"{events.session_key(*session)}_{turn}"
 
 
-_session_of = lru_cache(maxsize=4_096)(events.SessionName.of_key)
-"""A search has hundreds of turns of few sessions."""
-
-
 def turn_of_key(key: str) -> tuple[events.SessionName, int]:
     """Session and number that a turn's key was made of.
 
     >>> turn_of_key(turn_key(events.SessionName("web", "a_1"), 2))
     (SessionName(app_id='web', session_id='a_1'), 2)
     """
+    session, turn = parted(key)
+    return events.SessionName.of_key(session), turn
+
+
+def parted(key: str) -> tuple[str, int]:
+    """Key of the session, and number, that a turn's key was made of; what a session is called costs more to read."""
     session, _, turn = key.rpartition("_")
-    return _session_of(session), int(turn)
+    return session, int(turn)
 
 
 def permille(ratio: float) -> int:

@@ -15,6 +15,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
+from uuid import UUID
 
 import msgspec
 import numpy as np
@@ -177,7 +179,7 @@ class EdgeCollection:
         self._folder = folder
         self._shard = shard
         self._anew: engine.EdgeShard | None = None
-        self._keys: dict[engine.PointId, str] = {}
+        self._keys: dict[int, str] = {}
         self._held = HeldPoints(info.dim)
         self._indexed = set(shard.info().payload_schema)
         self.info = info
@@ -244,24 +246,24 @@ class EdgeCollection:
         found = self._shard.search(
             engine.SearchRequest(nearest, top_k, filter=within, params=params, with_payload=payload)
         )
-        if not found or found[0].payload is not None:
+        if payload:
             return [rules.hit(point.payload or {}, point.score) for point in found]
-        ids = [point.id for point in found]
+        ids = [cast("UUID", point.id) for point in found]
         try:
-            keys = [self._keys[each] for each in ids]
+            keys = [self._keys[each.int] for each in ids]
         except KeyError:
             keys = self._found_keys(ids)
         return [SearchHit(key, point.score, {}) for key, point in zip(keys, found, strict=True)]
 
-    def _found_keys(self, ids: Sequence[engine.PointId]) -> list[str]:
+    def _found_keys(self, ids: Sequence[UUID]) -> list[str]:
         """Keys of points, read where they are not remembered."""
-        unknown = [each for each in ids if each not in self._keys]
+        unknown = [each for each in ids if each.int not in self._keys]
         if len(self._keys) + len(unknown) > _REMEMBERED_KEYS:
             self._keys.clear()
             unknown = list(ids)
-        read = self._shard.retrieve(unknown, with_payload=[rules.KEY_FIELD], with_vector=False)
-        self._keys |= {record.id: str((record.payload or {})[rules.KEY_FIELD]) for record in read}
-        return [self._keys[each] for each in ids]
+        read = self._shard.retrieve([*unknown], with_payload=[rules.KEY_FIELD], with_vector=False)
+        self._keys |= {cast("UUID", record.id).int: str((record.payload or {})[rules.KEY_FIELD]) for record in read}
+        return [self._keys[each.int] for each in ids]
 
     def scrolled(self, where: Where, limit: int, by: str) -> list[Payload]:
         """Payloads of the matching points; with the highest `by` first, if that is given."""

@@ -19,13 +19,12 @@ from msgspec import Struct
 from models.events import EpisodeCompressed
 from models.policy.retrieval import RetrievalPolicy
 from models.retrieval import fusion
-from models.retrieval.fusion import Place
 from models.retrieval.lexical import query_vector
 from models.retrieval.ranker import CandidateTurn, formula, ranker_of
 from models.text.language import language_of
 from streams.index.between import ALWAYS, Between
-from streams.index.collections import EPISODES, TURNS, RememberedTurn, turn_key, turn_of_key
-from streams.index.event_points import REST, Collection, Payload
+from streams.index.collections import EPISODES, TURNS, RememberedTurn, parted
+from streams.index.event_points import REST, Collection
 from streams.index.turn_traits import candidate_of
 from streams.ports import Condition, Embedder, Keys, Query, SearchHit, Vectors, VectorStore, Where
 
@@ -108,11 +107,11 @@ class TurnCandidates(NamedTuple):
 
     Attributes:
         turns: What the ranker looks at.
-        payloads: Of each.
+        hits: Of each.
     """
 
     turns: list[CandidateTurn]
-    payloads: list[Payload]
+    hits: list[SearchHit]
 
 
 class HybridSearch:
@@ -134,7 +133,7 @@ class HybridSearch:
         """Turns that answer the query, best first."""
         found = await self.candidates(query, scope, top_k)
         return [
-            FoundTurn(TURNS.event_of(found.payloads[each.row]), each.score, each.contributions)
+            FoundTurn(TURNS.event_of(found.hits[each.row].payload), each.score, each.contributions)
             for each in self._ranker.rank(query, found.turns, top_k)
         ]
 
@@ -142,16 +141,18 @@ class HybridSearch:
         """Turns that may answer the query: as many as are ranked anew, where there are so many, or `top_k`."""
         where, vector = scope.turns(), await self._vector(query)
         lexical, dense = await self._rankings(TURNS.name, query, vector, where, top_k)
-        best = fusion.carried(*fusion.fuse(_by_place(lexical), _by_place(dense), self._policy), self._policy)
+        scores, average = fusion.fuse(lexical, dense, self._policy)
+        best = fusion.carried({parted(key): score for key, score in scores.items()}, average, self._policy)
         wanted, found = max(top_k, self._policy.reranked), TurnCandidates([], [])
         # Some places beside a turn that was found are empty: a session has an end.
         for first in range(0, len(best.of), wanted):
-            part = {turn_key(*place): (place, scores) for place, *scores in best.part(first, wanted)}
-            hits = {hit.key: hit for hit in await self._read(list(part), vector, where)}
-            for key, (place, scores) in part.items():
+            part = best.part(first, wanted)
+            keys = [f"{session}_{turn}" for (session, turn), _, _ in part]
+            hits = {hit.key: hit for hit in await self._read(keys, vector, where)}
+            for key, each in zip(keys, part, strict=True):
                 if hit := hits.get(key):
-                    found.turns.append(candidate_of(place, hit, *scores, hit.score))
-                    found.payloads.append(hit.payload)
+                    found.turns.append(candidate_of(*each, hit))
+                    found.hits.append(hit)
             if len(found.turns) >= max(top_k, wanted // 2):
                 break
         return found
@@ -222,7 +223,3 @@ class HybridSearch:
             hits = [hit for hit in hits if REST in hit.payload]
             hits += [SearchHit(key, scores.get(key, 0.0), payload) for key, payload in found.items()]
         return hits
-
-
-def _by_place(scores: Mapping[str, float]) -> dict[Place, float]:
-    return {turn_of_key(key): score for key, score in scores.items()}

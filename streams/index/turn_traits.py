@@ -6,7 +6,6 @@ import msgspec
 
 from models.events import Turn
 from models.retrieval.event_times import DayInterval, event_interval
-from models.retrieval.fusion import Place
 from models.retrieval.lexical import terms_of, words_in
 from models.retrieval.ranker import CandidateTurn
 from models.retrieval.traits import packed_traits, speaker_of
@@ -59,11 +58,12 @@ def _trait_fields(turn: Turn, words: Sequence[str], language: str) -> Payload:
     }
 
 
-def candidate_of(place: Place, hit: SearchHit, *scores: float) -> CandidateTurn:
-    """What the ranker looks at, of a turn that was found and its scores."""
+def candidate_of(place: tuple[str, int], carried: float, session_best: float, hit: SearchHit) -> CandidateTurn:
+    """What the ranker looks at, of a turn that was found, its session's key and number, and its scores."""
     if (looks := hit.memo.get(_LOOKS)) is None:
         looks = hit.memo[_LOOKS] = _looks(hit.payload)
-    return CandidateTurn(place, *looks, *scores)
+    speaker, role, said, event, traits = looks
+    return CandidateTurn(place, speaker, role, said, event, traits, carried, session_best, hit.score)
 
 
 def _looks(payload: Payload) -> tuple[str, str, int, DayInterval | None, str]:

@@ -21,7 +21,6 @@ from jobs.lab.train.ranker import Bools, fit
 from jobs.shared.output import Progress
 from models.errors import ConfigurationError
 from models.policy import Policy
-from models.retrieval import fusion
 from models.retrieval.ranker import SIGNALS, Floats, Ranker, formula, ranker_of, signals
 from streams.index.collections import TURNS, turn_of_key
 from streams.index.hybrid_search import HybridSearch, Ranking, Scope, TurnCandidates
@@ -125,14 +124,14 @@ async def _ask(search: HybridSearch, rule: Ranker, question: LabelledQuestion) -
         question,
         found,
         signals(text, found.turns) if found.turns else np.zeros((0, len(SIGNALS))),
-        np.array([_place(each.place) in question.evidence for each in found.turns], dtype=np.bool_),
-        [_place(turn_of_key(key)) for key, _ in sorted(by_words, key=lambda each: (-each[1], each[0]))][:most],
-        [_place(found.turns[each.row].place) for each in rule.rank(text, found.turns, most)],
+        np.array([_place(each.key) in question.evidence for each in found.hits], dtype=np.bool_),
+        [_place(key) for key, _ in sorted(by_words, key=lambda each: (-each[1], each[0]))][:most],
+        [_place(found.hits[each.row].key) for each in rule.rank(text, found.turns, most)],
     )
 
 
-def _place(place: fusion.Place) -> Place:
-    session, turn = place
+def _place(key: str) -> Place:
+    session, turn = turn_of_key(key)
     return session.session_id, turn
 
 
@@ -158,7 +157,7 @@ def _left_out(learnt: Sequence[AskedQuestion], embedder: Embedder, without: froz
         if not asked.found.turns:
             return []
         best = ranker(asked.question.user_id).weighed(asked.question.text, asked.found.turns, asked.values, max(DEPTHS))
-        return [_place(asked.found.turns[each.row].place) for each in best]
+        return [_place(asked.found.hits[each.row].key) for each in best]
 
     return rank
 
