@@ -214,7 +214,7 @@ def _matches(question: str, speakers: Iterable[str], traits: TurnTraits) -> tupl
     asked = [forms for forms in dict.fromkeys(asked_terms(question, language_of(question))) if forms[0] not in names]
     own, column = np.array([term for forms in asked for term in forms], np.uint32), np.arange(len(asked))
     column = np.repeat(column, np.fromiter(map(len, asked), np.intp, len(asked)))
-    near = [word_table().nearest(term) for term in own]
+    near = [word_table().nearest(term) for term in own.tolist()]
     known, at = np.unique(np.concatenate([own, *(ids for ids, _ in near), _LAST_TERM]), return_inverse=True)
     # How near each known term is to each of the question's, and whether it is one.
     cosines, nearby = np.zeros((2, len(known), len(asked))), np.array([len(ids) for ids, _ in near], np.intp)

@@ -47,9 +47,9 @@ class WordTable(NamedTuple):
             np.array([round(cosine * COSINE_STEPS) for _, cosine in flat], dtype=np.uint8),
         )
 
-    def nearest(self, term: np.uint32) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
+    def nearest(self, term: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
         """Ids of the terms near one, ascending, and their cosines; none of a term that is not in the table."""
-        row = int(self.terms.searchsorted(term))  # of the same type, or all terms are converted
+        row = int(self.terms.searchsorted(np.uint32(term)))  # of another type all terms would be converted
         if row == len(self.terms) or self.terms[row] != term:
             return self.terms[:0], np.zeros(0, dtype=np.float32)
         part = slice(int(self.starts[row]), int(self.starts[row + 1]))

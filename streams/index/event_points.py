@@ -15,6 +15,7 @@ to 0.2.0 have their whole event as JSON in one field.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from enum import Enum
@@ -229,6 +230,9 @@ class Collection(Generic[_Event]):
             return msgspec.json.decode(whole, type=self.event)
         coding, given = self._coding, dict(payload)
         if isinstance(rest := given.pop(REST, None), str):
+            if not self.kept_as:
+                with suppress(msgspec.ValidationError):  # what an earlier release wrote may lack a field
+                    return self._decoder.decode(rest)
             given |= msgspec.json.decode(rest)
         for name, kept_as in self.kept_as.items():
             given[name] = payload.get(kept_as, payload.get(name, ""))
@@ -301,6 +305,10 @@ class Collection(Generic[_Event]):
             return datetime.fromtimestamp(event_ms / _MILLISECONDS, UTC)
         times = [str(payload[each]) for each in self._coding.times if payload.get(each)]
         return max(times, default="1970-01-01T00:00:00Z")
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[_Event]:
+        return msgspec.json.Decoder(self.event)
 
     @cached_property
     def _coding(self) -> _Coding:
