@@ -23,10 +23,11 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from models.events.project_items import ConversationChunk, ProjectEpisode, ProjectMemory
-from models.policy.project import ProjectPolicy, RetrievalWeights
+from models.policy.project import ProjectPolicy
 from models.retrieval.lexical import terms
 from models.retrieval.relevance import (
     Findable,
@@ -194,7 +195,7 @@ class Candidates:
                 np.minimum(rows["accesses"] * (boost / max(boost, most) if boost else 0.0), 1.0),
             ]
         )
-        weights = _weights(query.weights or self._policy.retrieval.weights)
+        weights = np.array(astuple(query.weights or self._policy.retrieval.weights))
         if match is None:
             weights[:2] = 0.0
         summed = weights.sum()
@@ -330,7 +331,3 @@ def _asked(filters: RetrievalFilters) -> list[list[tuple[str, str]]]:
         "tag": filters.tags,
     }
     return [[(name, value) for value in values] for name, values in asked.items() if values]
-
-
-def _weights(weights: RetrievalWeights) -> Floats:
-    return np.array([weights.semantic, weights.keyword, weights.recency, weights.importance, weights.access])

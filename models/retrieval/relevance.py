@@ -66,7 +66,7 @@ class RetrievalQuery(Struct, frozen=True, kw_only=True):
 
 
 class Scores(Struct, frozen=True, gc=False):
-    """Parts of the relevance of a result, each 0-1."""
+    """Parts of the relevance of a result, each 0-1, in the order of their weights (`RetrievalWeights`)."""
 
     semantic: float = 0.0
     keyword: float = 0.0

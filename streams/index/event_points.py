@@ -232,7 +232,7 @@ class Collection(Generic[_Event]):
         if isinstance(rest := given.pop(REST, None), str):
             if not self.kept_as:
                 with suppress(msgspec.ValidationError):  # what an earlier release wrote may lack a field
-                    return self._decoder.decode(rest)
+                    return msgspec.json.decode(rest, type=self.event)
             given |= msgspec.json.decode(rest)
         for name, kept_as in self.kept_as.items():
             given[name] = payload.get(kept_as, payload.get(name, ""))
@@ -305,10 +305,6 @@ class Collection(Generic[_Event]):
             return datetime.fromtimestamp(event_ms / _MILLISECONDS, UTC)
         times = [str(payload[each]) for each in self._coding.times if payload.get(each)]
         return max(times, default="1970-01-01T00:00:00Z")
-
-    @cached_property
-    def _decoder(self) -> msgspec.json.Decoder[_Event]:
-        return msgspec.json.Decoder(self.event)
 
     @cached_property
     def _coding(self) -> _Coding:

@@ -60,14 +60,8 @@ class Scope:
         >>> Scope(app_ids=("a", "b"), user_id="u").where()
         {'user_id': 'u', 'app_id': ('a', 'b')}
         """
-        conditions: dict[str, Condition] = {}
-        if self.session_id is not None:
-            conditions["session_id"] = self.session_id
-        if self.user_id is not None:
-            conditions["user_id"] = self.user_id
-        if self.app_ids is not None:
-            conditions["app_id"] = self.app_ids
-        return conditions
+        named = {"session_id": self.session_id, "user_id": self.user_id, "app_id": self.app_ids}
+        return {field: value for field, value in named.items() if value is not None}
 
     def turns(self) -> Where:
         """Conditions of turns."""
