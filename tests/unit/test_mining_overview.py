@@ -113,6 +113,11 @@ def test_one_critical_session_of_six_is_counted_and_what_is_hidden_is_said() -> 
     ]
     assert {False} == {figures[name].hidden for name in counted}
 
+    all_but_one = sessions(*[{**rows[0], "peak_risk": 0.9}] * 9, rows[0])
+    at_risk = next(each for each in tables.find({**frames, "sessions": all_but_one}, asked).figures if each.better)
+
+    assert ("at_risk_ratio", None, True) == (at_risk.name, *_told(shown_figure(at_risk, K)))
+
 
 def _told(figure: Figure) -> tuple[float | None, bool]:
     return figure.value, figure.hidden

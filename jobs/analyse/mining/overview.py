@@ -12,7 +12,7 @@ import ibis
 import msgspec
 import polars as pl
 
-from jobs.analyse.mining.coverage import COUNTED, PartialShare, smaller_side, tells_of
+from jobs.analyse.mining.coverage import COUNTED, PartialShare, part_of, smaller_side, tells_of
 from jobs.analyse.mining.job import Figure, Finding, Frames, Job, JobFindings, MiningInput, Period
 from jobs.analyse.mining.source import Tables, beside
 from jobs.analyse.mining.statistics import ByUser
@@ -224,7 +224,7 @@ def _figures(frames: Frames, risk: float) -> list[Figure]:
         figure("unread_turns_ratio", _per(unread, of_users), sessions, part=_UNREAD),
         figure("turns_as_json_mb", size / _MEGABYTE, sessions),
         figure("json_bytes_per_turn", _per(size, turns), sessions),
-        figure("at_risk_ratio", _per(risky.height, sessions.height), risky, part=at_risk, risk=risk),
+        figure("at_risk_ratio", _per(risky.height, sessions.height), risky, part=part_of(sessions, at_risk), risk=risk),
         figure("alerts", alerts, alerting, always=True),
         figure("alerting_sessions", alerting.height, alerting, always=True),
         figure("critical_sessions", critical.height, critical, always=True),

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from jobs.analyse.mining.coverage import COUNTED, counted, enough, percent, smaller_side, tells_of
 from jobs.analyse.mining.job import Finding, MiningInput
 from jobs.analyse.mining.likeness import BLOCK_ROWS, Vectors, scale_to_unit, unit_vectors
-from jobs.analyse.mining.statistics import ByUser, Floats
+from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates
 from jobs.analyse.mining.topic_names import Words, lookup, names_of
 from jobs.analyse.mining.wording import finding
 from models.policy.archive import ArchivePolicy, TopicMining
@@ -221,7 +221,8 @@ def _rates(texts: pl.DataFrame, of: pl.DataFrame, alerted: pl.Series, groups: pl
         sessions["session_id"].is_in(of.filter(pl.col("group") == group)["session_id"].implode()).to_numpy()
         for group in groups
     ]
-    return users.share_rates(having, here), users_here.share_rates([each[here] for each in having], alerts[here])
+    growth = false_discovery_rates([users.share_chance(here, each) for each in having])
+    return growth, users_here.share_rates([each[here] for each in having], alerts[here])
 
 
 def cluster_findings(
