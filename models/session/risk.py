@@ -37,13 +37,13 @@ _RULES = "rules"
 
 
 class Effects(Struct, frozen=True, gc=False):
-    """What an input does to risk, beside the counts in the session's head: it is told with the session as it is then.
+    """Effects of an input on risk, besides the counts in the session's head; emitted with the session's state then.
 
     Attributes:
-        risk: Of the turn, as far as it counts.
-        mode_changed: Whether the session has another mode.
-        alert: The alert that changed, in its new form, and by what.
-        asks_judge: Whether a slower judge is to read the turns at hand.
+        risk: Counted risk of the turn.
+        mode_changed: Whether the mode of the session changed.
+        alert: The changed alert, and the cause.
+        asks_judge: Whether a slower judge must read the recent turns.
     """
 
     risk: float | None = None
@@ -53,7 +53,7 @@ class Effects(Struct, frozen=True, gc=False):
 
 
 class RiskStep:
-    """One input on its way through the risk of a session."""
+    """Application of one input to the risk of a session."""
 
     def __init__(
         self, state: SessionState, head: Open, item: SessionInput, timestamp: datetime, policy: Policy
@@ -66,22 +66,22 @@ class RiskStep:
 
     @cached_property
     def measured(self) -> RiskMeasures:
-        """The source's signals, measured once per input: first looked at when all that moves them has been counted."""
+        """The source's signals, computed once for each input, after everything that changes them was counted."""
         return measure(self.head, self.policy)
 
     @property
     def judged(self) -> Escalating | None:
-        """The calibrated judgement; None where the source formulas decide."""
+        """The calibrated judgement; None if the source formulas decide."""
         return self.state.judged(self.policy)
 
     @property
     def score(self) -> float:
-        """That moves the mode, 0-1: the calibrated probability, or the source formulas' score where no model judges."""
+        """Score for the mode, 0-1: the calibrated probability, or the source formulas' score if no model judges."""
         judged = self.judged
         return self.measured.combination.score if judged is None else judged.probability
 
     def turn(self, turn: Turn) -> Effects:
-        """Count a turn's risk and behaviour, then move mode and alert."""
+        """Count a turn's risk and behaviour, then update mode and alert."""
         risk, mode_changed = self._count(turn)
         alert = self._move_alert(turn, risk)
         worse = alert is not None and alert[1] in ("raised", "worsened")
@@ -89,7 +89,7 @@ class RiskStep:
         return Effects(risk, mode_changed, alert, asks_judge)
 
     def attend(self, event: AlertAcknowledged | AlertTriaged) -> Effects:
-        """Note that somebody looks at the alert, or what is to become of it."""
+        """Apply an acknowledgement or triage of the alert."""
         if isinstance(event, AlertTriaged):
             alert, cause = triage(self.head.alert, event, self._now, self.score)
         else:
@@ -98,7 +98,7 @@ class RiskStep:
         return Effects() if alert is None or cause is None else Effects(alert=(alert, cause))
 
     def judge(self, event: TurnsJudged) -> Effects:
-        """Weigh the present alert anew with what a slower judge says. No answer, the same, another alert: nothing."""
+        """Apply a slower judge's answer to the current alert. No effect: no answer, an equal one, another alert."""
         head, judgement = self.head, self.judged
         if head.alert is None or head.alert.alert_id != event.alert_id:
             return Effects()
@@ -109,7 +109,7 @@ class RiskStep:
         return Effects(mode_changed=mode_changed, alert=(head.alert, cause))
 
     def end_snooze(self, deadline: datetime) -> Effects:
-        """The watermark passed the end of the present alert's snooze; of another one nothing."""
+        """End the snooze of the current alert, after the watermark passed it; no effect for another snooze."""
         alert = self.head.alert
         if alert is None or alert.snoozed_until != deadline:
             return Effects()
@@ -121,12 +121,12 @@ class RiskStep:
         return max(self.timestamp, self.item.watermark)
 
     def close(self) -> Effects:
-        """The session is over, and its alert with it."""
+        """Resolve the alert of the ended session."""
         alert = self.head.alert
         return Effects() if alert is None else Effects(alert=(resolve(alert), "resolved"))
 
     def _count(self, turn: Turn) -> tuple[float | None, bool]:
-        """Give the risk that counts, and whether the mode changed by it."""
+        """Count a turn; returns its counted risk, and whether the mode changed."""
         head, policy = self.head, self.policy
         behaves = turn.role in policy.risk.scored_roles
         reads = not behaves or self._reads()
@@ -176,9 +176,9 @@ class RiskStep:
         return None if alert is None or cause is None else (alert, cause)
 
     def _reads(self) -> bool:
-        """Whether the scorer reads the turn's language; the last one holds for what is too short to have its own.
+        """Whether the scorer reads the turn's language; a turn too short for detection has the last turn's language.
 
-        What is short and risky counts: nobody hides a request behind a greeting in another language.
+        A short, risky turn always counts, so that a greeting in another language cannot hide a request.
         """
         head, item, policy = self.head, self.item, self.policy.risk
         head.language = item.language or head.language
@@ -189,7 +189,7 @@ class RiskStep:
         return head.supported
 
     def _observe(self, turn: Turn, seen: TurnFindings, *, reads: bool) -> None:
-        """Show a user's turn to the sequence signals, where a model judges."""
+        """Observe a user's turn with the sequence signals, if a model judges."""
         escalating, risk = self._escalating, _bounded(self.item.risk)
         if escalating is None or risk is None or turn.role is not Role.USER:
             return
@@ -214,7 +214,7 @@ class RiskStep:
         escalating.weigh(turn.turn, self.measured.combination.score if sent_along else None)
 
     def _move_mode(self, score: float) -> bool:
-        """Whether the score changes the mode, which is noted."""
+        """Update the mode by the score; returns whether it changed."""
         head = self.head
         mode = next_mode(head.mode, score, head.turns_in_mode, self.policy.modes, head.app_id)
         if mode is head.mode:
@@ -229,7 +229,7 @@ class RiskStep:
         return self.state.escalating(self.policy)
 
     def _enough_evidence(self) -> bool | None:
-        """Whether enough turns raised the judgement, or are scored where upstream risks alone demand an alert."""
+        """Whether enough turns are evidence, or are scored if only upstream risks demand an alert."""
         if self.head.mode in (Mode.CALM, Mode.WATCH):
             return None  # There is nothing to be raised by the mode.
         judgement, alerts = self.judged, self.policy.alerts
@@ -243,12 +243,12 @@ class RiskStep:
         return demanded and self.head.scored_turns >= alerts.min_scored_turns
 
     def _app_is_allowed(self) -> bool:
-        """Whether nobody is woken for the app."""
+        """Whether the policy allows the whole app, so that it raises no alerts."""
         app_id = self.head.app_id
         return any(not allowed.topics and allowed.app_id == app_id for allowed in self.policy.alerts.allow)
 
     def _topic_is_allowed(self, app_id: str, seen: TurnFindings) -> bool:
-        """Whether the turn is about what the app may be about, and does not try to rewrite the rules."""
+        """Whether the turn is about an allowed topic of the app, without an attempt to change the rules."""
         allow = self.policy.alerts.allow
         if not allow or seen.features.meta_instruction:
             return False
@@ -257,7 +257,7 @@ class RiskStep:
 
 
 def _bounded(risk: float | None) -> float | None:
-    """Scorers are plug-ins: what they give outside 0-1 must not poison the sums, nor NaN, which intake lets in none."""
+    """Bound a scorer's risk: values outside 0-1, and NaN, which intake refuses, must not reach the sums."""
     if risk is None:
         return None
     return float(risk) if 0.0 <= risk <= 1.0 else float(risk > 1.0)

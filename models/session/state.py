@@ -1,4 +1,4 @@
-"""The state of one session: what it consists of, how it is read from and written to its parts.
+"""State of one session: its parts, reading and writing.
 
 | part | content | written |
 |---|---|---|
@@ -7,13 +7,13 @@
 | `s0` … | segments of the working memory, one each | by every fifth turn |
 | `l0` … | lines of segments that left it, one each | by every fifth turn of a long session |
 | `v0` … | int8 vectors of the last user turns, one each | by its turn |
-| `e` | signals and judgement, where a model judges (`risk.escalation`) | by user turns, and refusals of the assistant |
+| `e` | signals and judgement, if a model judges (`risk.escalation`) | by user turns, and refusals of the assistant |
 | `t…` | topics (`session.topics.state`) | by their messages |
 | `n` | notable sentences, for the app's memories (`language.notable`) | by every fifth turn that brings one |
 | `m0` … | the last message ids (`session.messages`) | by turns that have one |
 
-All parts of one batch are written together, so they always fit each other. Closed, only a small head, the topics, the
-notable sentences and the message ids are left, until the session is forgotten: who comes back goes on with the same
+All parts of a batch are written together, so they are always consistent. A closed session keeps a small head, the
+topics, the notable sentences and the message ids until its retention ends, so that a returning user continues the same
 conversation.
 """
 
@@ -48,17 +48,17 @@ from models.text.summary import Said
 LAYOUT = StateLayout("session state", version=2, log="turns")
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _LASTING_PARTS = (TOPIC_PARTS, NOTABLES_PART, MESSAGE_PARTS)
-"""What is known of a closed session until it is forgotten, besides its head."""
+"""Parts of a closed session besides its head."""
 
 
 class Prefix(Struct, array_like=True, gc=False):
-    """What every head begins with, in every version."""
+    """First fields of every head, in every version."""
 
     version: int = LAYOUT.version
     closed: bool = False
     deadline: datetime | None = None
     offset: int = -1
-    """Of the last input folded in."""
+    """Offset of the last folded input."""
     last_turn: int = -1
     """Highest turn number seen."""
     late_turns: int = 0
@@ -66,7 +66,7 @@ class Prefix(Struct, array_like=True, gc=False):
 
 
 class Closed(Prefix, array_like=True, gc=False):
-    """What is left of a closed session until its retention ends: enough to tell late turns from new ones."""
+    """Head of a closed session until its retention ends: enough to distinguish late turns from new ones."""
 
     closed_at: datetime = _NEVER
     messages: int = 0
@@ -76,7 +76,7 @@ class Closed(Prefix, array_like=True, gc=False):
 
 
 class Open(Prefix, array_like=True):
-    """An open session. Sizes are bounded by the policy; nothing here grows with the session."""
+    """Head of an open session. The policy bounds its size; nothing grows with the session."""
 
     user_id: str = ""
     app_id: str = ""
@@ -84,7 +84,7 @@ class Open(Prefix, array_like=True):
     latest_at: datetime = _NEVER
     """Earliest and latest event time of a counted turn."""
     floor: int = -1
-    """Last turn number of the session's life before it was reopened; up to here turns are late."""
+    """Last turn number before the session was reopened; turns up to it are late."""
     first_turn: int = -1
     seen: int = 0
     """Bit i: turn number `last_turn - i` was folded."""
@@ -109,16 +109,16 @@ class Open(Prefix, array_like=True):
     alert: OpenAlert | None = None
     alerts_raised: int = 0
     risk_points: list[tuple[int, datetime, float, float, Mode, str]] = []
-    """Of the turns since the last profile, as `RiskPoint`; tuples, as an event writes its field names each time."""
+    """Risk points since the last profile, as tuples of `RiskPoint`, which do not repeat field names."""
     turns_since_profile: int = 0
     buffer_slots: dict[int, int] = {}
     segment_refs: list[SegmentRef] = []
     open_turns: list[int] = []
-    """Turns of the segment that is not complete."""
+    """Turns of the incomplete segment."""
     other_user: bool = False
-    """Turns of another user than the first came."""
+    """Whether turns of further users arrived."""
     projects: list[list[str]] = []
-    """App and id of projects that were spoken of, the first of them."""
+    """App and id of the first projects of its turns."""
     messages: int = 0
     """Message ids that were noted."""
     counts_from: int = 0
@@ -130,9 +130,9 @@ class Open(Prefix, array_like=True):
     unsupported: dict[str, int] = {}
     """Language to the user turns that have no risk, as the scorer does not read it."""
     harms: list[int] = []
-    """What is known of the kind of harm (`risk.harm`); empty while no turn stood out."""
+    """Evidence of the kind of harm (`risk.harm`); empty without a conspicuous turn."""
     since: int = -1
-    """Offset of the turn with which it opened: an answer to what was asked before is of an earlier life."""
+    """Offset of its first turn since it opened: answers to earlier requests are ignored."""
 
     @property
     def mean_risk(self) -> float:
@@ -153,19 +153,19 @@ _DUE: dict[str, Any] = {"mode": Mode, "alert": OpenAlert | None}
 _UpToAlert: Any = msgspec.defstruct(
     "_UpToAlert", [(name, _DUE.get(name, msgspec.Raw)) for name in _up_to_alert], array_like=True, gc=False
 )
-"""An open head up to its alert; everything but that and the mode is passed over undecoded."""
+"""Open head up to its alert; only the alert and the mode are decoded."""
 _decode_up_to_alert = msgspec.msgpack.Decoder(_UpToAlert).decode
 _decode_closed = msgspec.msgpack.Decoder(Closed).decode
 
 
 class Due(NamedTuple):
-    """What a partition knows of a session that it does not decode.
+    """Due work of a session, read without decoding it.
 
     Attributes:
-        deadline: Of the session; None: nothing is left of it.
-        closed: Whether only a marker is left, or nothing.
-        mode: The risk mode of an open one.
-        snoozed_until: End of its alert's snooze, if there is one.
+        deadline: Deadline of the session; None: it has no state.
+        closed: Whether it has only a marker, or no state.
+        mode: Risk mode of an open session.
+        snoozed_until: End of its alert's snooze, if any.
     """
 
     deadline: datetime | None
@@ -175,9 +175,7 @@ class Due(NamedTuple):
 
 
 def read_due(head: bytes) -> Due:
-    """What is due of the session whose part named `head` it is.
-
-    Decodes little more than that.
+    """Due work of a session, from its part `head`; decodes little more than that.
 
     Raises:
         RecoveryFailed: Written by another state version, or damaged.
@@ -209,12 +207,12 @@ class SessionState:
 
     @classmethod
     def blank(cls) -> SessionState:
-        """A session of which nothing is known: nothing is kept of it either."""
+        """An unknown session, without state."""
         return cls({}, Closed(closed=True))
 
     @classmethod
     def load(cls, parts: Mapping[str, bytes]) -> SessionState:
-        """Working copy of stored parts; rings stay encoded until used, and `parts` is never changed.
+        """Working copy of stored parts; rings are decoded at first use, and `parts` is never changed.
 
         Raises:
             RecoveryFailed: The head is missing, damaged or of another state version.
@@ -223,7 +221,7 @@ class SessionState:
         return cls(parts, _decode_closed(parts[HEAD]) if closed else _decode_open(parts[HEAD]))
 
     def changed_parts(self) -> dict[str, bytes | None]:
-        """Parts that differ from what was loaded; None deletes. Complete at any time between two folds."""
+        """Parts that differ from the loaded ones; None deletes. Complete at any time between two folds."""
         if self.head.deadline is None:
             self.parts.drop_all()
         else:
@@ -236,7 +234,7 @@ class SessionState:
 
     @property
     def deadline(self) -> datetime | None:
-        """Watermark at which the partition fold must send `SessionTimedOut`; None: nothing left, delete every part."""
+        """Watermark at which the partition fold must send `SessionTimedOut`; None: no state, delete every part."""
         return self.head.deadline
 
     @property
@@ -246,7 +244,7 @@ class SessionState:
 
     @property
     def due(self) -> Due:
-        """As `read_due` reads it."""
+        """Due work as in `read_due`."""
         head = self.head
         if not isinstance(head, Open):
             return Due(head.deadline, head.closed)
@@ -254,7 +252,7 @@ class SessionState:
 
     @property
     def offset(self) -> int:
-        """Offset of the last input folded in; -1 before any."""
+        """Offset of the last folded input; -1 before the first."""
         return self.head.offset
 
     @property
@@ -269,7 +267,7 @@ class SessionState:
 
     @property
     def past_segments(self) -> PastSegments:
-        """What is left of segments that left layer 2; nothing of a closed session."""
+        """Lines of segments that left layer 2; empty for a closed session."""
         return PastSegments(self.parts)
 
     def windows(self, policy: Policy, watermark: datetime) -> Windows:
@@ -285,13 +283,13 @@ class SessionState:
         return self._vectors
 
     def escalating(self, policy: Policy) -> Escalating | None:
-        """The judgement of an open session, decoded once; None where no model judges."""
+        """The judgement of an open session, decoded once; None if no model judges."""
         if self._escalating is None and (model := policy.judging_model) is not None:
             self._escalating = Escalating(self.parts, model, policy.escalation)
         return self._escalating
 
     def judged(self, policy: Policy) -> Escalating | None:
-        """As `escalating`; None also while no user turn came that could be observed: the source formulas hold."""
+        """As `escalating`, but None before the first observable user turn: then the source formulas apply."""
         escalating = self.escalating(policy)
         return escalating if escalating is not None and escalating.kept.begun else None
 
@@ -302,11 +300,11 @@ class SessionState:
         return self._topics
 
     def notables(self, policy: Policy) -> list[NotableSentence]:
-        """What is worth remembering of the conversation, in order of turn; of a closed session too."""
+        """Notable sentences of the conversation, in order of turns; also of a closed session."""
         return Notables(self.parts, policy.apps).all()
 
     def note(self, turns: Sequence[BufferedTurn], said: Sequence[Said], policy: Policy) -> None:
-        """Take what is worth remembering of a segment's turns, whose sentences are given."""
+        """Add the notable sentences of a segment's turns, from their given sentences."""
         noted = Notables(self.parts, policy.apps).add(turns, said)
         self._noted_bytes, self._noted_parts = self._noted_bytes + noted, self._noted_parts + (noted > 0)
 
@@ -315,7 +313,7 @@ class SessionState:
         return ExactTurns(self.parts, policy.apps)
 
     def add_segment(self, segment: KeptSegment, turns: Sequence[BufferedTurn], policy: Policy) -> None:
-        """Take a segment into layer 2; one that leaves it leaves a line. Its turns stay where a model is asked."""
+        """Add a segment to layer 2; a displaced one leaves a line. Its exact turns stay if a model needs them."""
         left = self.working_memory.append(segment, policy.memory.segments)
         size, parts = self.parts.written_bytes, self.parts.written_parts
         if policy.apps.enabled and policy.apps.ask:
@@ -334,11 +332,11 @@ class SessionState:
 
     @property
     def lasting_parts(self) -> int:
-        """Parts beside the head that go when the session is forgotten."""
+        """Parts besides the head that are deleted with the session."""
         return sum(self.parts.count(prefix) for prefix in _LASTING_PARTS)
 
     def become(self, head: Open | Closed) -> None:
-        """Begin a new life with an empty memory: all parts go but those that last while the session is known."""
+        """Restart the session with an empty memory: deletes all parts but those of a closed session."""
         self.head = head
         self._vectors = None
         self._escalating = None

@@ -1,12 +1,12 @@
-"""Keeping the archive small: merge small files, forget old snapshots, delete what nobody reads any more.
+"""Maintenance of the archive: merge small files, expire old snapshots, delete replaced files.
 
-Files are merged by size class, and a class only when it has enough of them in one folder, so that a row is rewritten
-once per class (as in a log-structured merge) instead of once a minute. Readers keep what they have: a replaced file
-stays for `keep_replaced`.
+Files are merged by size class, and a class only if it has enough files in one folder, so that a row is rewritten once a
+class (as in a log-structured merge) instead of once a minute. Running readers are safe: a replaced file stays for
+`keep_replaced`.
 
-DuckLake's statistics hold up to 256 characters of the least and greatest value of each column, in the catalog, per
-file and, for ever, per table. For text they prune nothing and outlive an erasure, so they are replaced by the widest
-bounds; never by null, which DuckLake takes as "no value yet" and then computes bounds that hide rows.
+DuckLake's statistics have up to 256 characters of the lowest and highest value of each column, in the catalog, for each
+file and permanently for each table. For text they prune nothing and survive an erasure, so they are replaced by the
+widest bounds; never by null, which DuckLake treats as "no value yet" and then computes bounds that hide rows.
 """
 
 # ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters
@@ -36,37 +36,37 @@ log = structlog.get_logger(__name__)
 
 _MIB = 1024 * 1024
 SIZE_CLASSES = ((0, 1 * _MIB), (1 * _MIB, 16 * _MIB), (16 * _MIB, 256 * _MIB))
-"""Bytes, from-to. A file that left the last class is never touched again but by an erasure."""
+"""Bytes, from-to. A file above the last class is only rewritten by an erasure."""
 FILES_TO_MERGE = 8
-"""This many files of one class in one folder are merged."""
+"""Number of files of one class in one folder from which they are merged."""
 MERGED_LEVEL = 9
 """zstd's level of merged files, which are written once per class and read for years: measured on turns, 8 % smaller
 than the level of landing, for three times the CPU of writing."""
 ORPHAN_AGE = timedelta(hours=1)
-"""A file that no snapshot names and that is older is what a killed writer left. No landing takes that long."""
+"""Age from which a file without a snapshot is an orphan of a killed writer; no landing takes that long."""
 
 _NO_READERS = datetime(9999, 1, 1, tzinfo=UTC)
 _NO_FILE = 2**62
 _LONG_AGO = "2000-01-01T00:00:00.000000+00"
 
 KEYS = ("id", "session_id", "user_id", "app_id", "alert_id", "app")
-"""Text whose per-file bounds find rows; these go with their file when it is erased."""
+"""Text columns whose bounds per file help to find rows; an erasure removes them with their file."""
 WIDEST = {"varchar": ("", "\U0010ffff" * 64), "blob": ("", "FF" * 256)}
 
 
 class Maintained(Struct, frozen=True):
-    """What one round of maintenance did."""
+    """Result of one round of maintenance."""
 
     merged_files: int
     deleted_files: int
     orphans: int
     expired_snapshots: int
     settled: bool = True
-    """Whether repeats are written down; if not, the log says why (`archive_not_settled`)."""
+    """Whether repeats are recorded; if not, the log has the reason (`archive_not_settled`)."""
 
 
 class CutShort(Exception):  # noqa: N818 - nothing failed
-    """Maintenance ends before its next step: something more urgent waits."""
+    """Ends maintenance before its next step, since something more urgent waits."""
 
 
 def maintain(
@@ -77,20 +77,20 @@ def maintain(
     everything: bool = False,
     look: Callable[[], None] = lambda: None,
 ) -> Maintained:
-    """Merge, settle, expire, delete, and open the connection anew, see `LakeWriter.reopen`.
+    """Merge, settle, expire, delete, and reopen the connection, see `LakeWriter.reopen`.
 
-    Idempotent; killed half-way it leaves a whole archive.
+    Idempotent; a killed run leaves a complete archive.
 
     Args:
-        writer: The archive; landings of other processes wait meanwhile.
+        writer: The archive; landings of other processes wait during it.
         now: The time, aware.
-        keep_replaced: How long replaced files and old snapshots stay for running readers; zero: not at all, so that
-            also what this call replaces is gone.
-        everything: Merge any two files, however few there are, and look for orphans.
-        look: Called between steps. What it raises ends the round there; the next one does the rest.
+        keep_replaced: How long replaced files and old snapshots stay for running readers; zero: not at all, including
+            the files that this call replaces.
+        everything: Merge even two files, and search for orphans.
+        look: Called between steps. An error from it ends the round; the next round does the rest.
 
     Raises:
-        StoreUnavailable: The archive cannot be written, or another process holds it.
+        StoreUnavailable: The archive cannot be written, or another process has locked it.
     """
     before = now - keep_replaced if keep_replaced else _NO_READERS
     with writer.exclusively("merging files"):
@@ -116,10 +116,10 @@ def maintain(
 
 
 def schedule_orphans(writer: LakeWriter, before: datetime) -> int:
-    """Have files that no snapshot names, and that are older, deleted with the next replaced ones; returns how many.
+    """Schedule older files without a snapshot for deletion with the next replaced ones; returns their number.
 
-    DuckLake's own function deletes whatever ends in `.parquet`, also what somebody else put there: only files of our
-    naming go. Call it with the writers' lock held, else what is being written may be among them.
+    DuckLake's own function would delete every file that ends in `.parquet`, also foreign ones: this deletes only files
+    with our names. Call it with the writers' lock, else files that are being written may be among them.
     """
     found = writer.con.execute(
         f"SELECT path FROM ducklake_delete_orphaned_files('{LAKE}', dry_run => true, older_than => ?)", [before]
@@ -140,9 +140,9 @@ def schedule_orphans(writer: LakeWriter, before: datetime) -> int:
 
 
 def widen_text_bounds(writer: LakeWriter) -> None:
-    """Take turns' text out of the catalog's statistics; part of every erasure too.
+    """Remove text of turns from the catalog's statistics; also part of every erasure.
 
-    Of the table's bounds all text goes, of the files' all but `KEYS`.
+    Removes all text from bounds of the table, and all but `KEYS` from bounds of files.
     """
     for kind, (low, high) in WIDEST.items():
         for scope in ("table", "file"):
@@ -159,7 +159,7 @@ def widen_text_bounds(writer: LakeWriter) -> None:
 
 @contextmanager
 def _packed_tightly(writer: LakeWriter) -> Iterator[None]:
-    """Write with `MERGED_LEVEL`. What is killed inside leaves it so until the next merge, at the cost of time alone."""
+    """Write with `MERGED_LEVEL`. A killed process leaves this level until the next merge, which only costs time."""
     writer.con.execute(f"CALL {LAKE}.set_option('parquet_compression_level', {MERGED_LEVEL})")
     try:
         yield
@@ -170,7 +170,7 @@ def _packed_tightly(writer: LakeWriter) -> Iterator[None]:
 def _merge(
     writer: LakeWriter, sizes: tuple[int, int], at_least: int, skipped: Collection[str], look: Callable[[], None]
 ) -> int:
-    """Merge the files of one size class in each table that has enough of them; returns how many were merged."""
+    """Merge the files of one size class in each table with enough of them; returns the number of merged files."""
     low, high = sizes
     tables = writer.con.execute(
         "SELECT table_name FROM (SELECT t.table_name, count(*) AS files "
@@ -192,7 +192,7 @@ def _merge(
 
 
 def _compact_offsets(writer: LakeWriter) -> None:
-    """Past versions of the offsets are rows in the catalog: move them out, and drop them with their snapshots."""
+    """Move past versions of the offsets out of the catalog, and drop them with their snapshots."""
     writer.con.execute(f"CALL ducklake_flush_inlined_data('{LAKE}', schema_name => '{RAW}', table_name => '{OFFSETS}')")
     writer.con.execute(
         f"CALL ducklake_rewrite_data_files('{LAKE}', '{OFFSETS}', schema => '{RAW}', delete_threshold => 0.0)"
@@ -200,9 +200,9 @@ def _compact_offsets(writer: LakeWriter) -> None:
 
 
 def _expire(writer: LakeWriter, before: datetime) -> int:
-    """Forget older snapshots but the latest; picked here, since DuckLake compares times in SQLite as text.
+    """Expire older snapshots, but not the latest; selected here, since DuckLake compares times in SQLite as text.
 
-    It writes a space between date and time and compares with a `T`: whatever is of the same day counts as older.
+    It writes a space between date and time and compares with a `T`, so all snapshots of the same day would be older.
     """
     versions = writer.con.execute(
         f"SELECT list(snapshot_id) FROM {METADATA}.ducklake_snapshot WHERE snapshot_time::TIMESTAMPTZ < ? "
@@ -216,7 +216,7 @@ def _expire(writer: LakeWriter, before: datetime) -> int:
 
 
 def _delete_replaced(writer: LakeWriter, before: datetime) -> int:
-    """Delete files replaced before that time; in SQLite first with the `T` that is compared with, see `_expire`."""
+    """Delete files replaced before a time; in SQLite first with the `T` for the comparison, see `_expire`."""
     if writer.paths.postgres is None:
         writer.con.execute(
             f"UPDATE {METADATA}.ducklake_files_scheduled_for_deletion SET schedule_start = "
@@ -226,11 +226,11 @@ def _delete_replaced(writer: LakeWriter, before: datetime) -> int:
 
 
 _ALL_FILES_EVERY = timedelta(hours=1)
-"""How often orphans are looked for and even two small files are merged."""
+"""Interval of the search for orphans, and of merges of even two small files."""
 
 
 class ArchiveUpkeep:
-    """Merges now and then, as the settings say."""
+    """Merges at the interval of the settings."""
 
     def __init__(self, writer: LakeWriter, wanted: ArchiveSettings) -> None:
         self._writer = writer
@@ -239,10 +239,10 @@ class ArchiveUpkeep:
         self._merged_all_s: float | None = None
 
     async def maintain(self, is_urgent: Callable[[], bool] = lambda: False) -> None:
-        """Merge if it is time. Call it while nothing lands.
+        """Merge if it is due. Call it while nothing lands.
 
         Args:
-            is_urgent: Whether something else waits for this to end; asked before each step, from another thread.
+            is_urgent: Whether something waits for the end; called before each step, from another thread.
         """
         now_s = monotonic()
         if now_s - self._merged_s < self._wanted.merge_every.total_seconds():
@@ -276,10 +276,10 @@ class ArchiveUpkeep:
 
 
 def upgrade(paths: LakePaths) -> list[str]:
-    """Add tables, columns and views; returns what the views have now and had not: views, or columns of views.
+    """Add tables, columns and views; returns the new views and new columns of views.
 
     Raises:
-        ConfigurationError: There is no archive, or it holds columns of other types.
+        ConfigurationError: There is no archive, or it has columns of other types.
         StoreUnavailable: It cannot be written.
     """
     with closing(open_any_reader(paths)) as con:

@@ -1,8 +1,8 @@
 """Generations of the collections: the same points embedded by another model (`turntide ops reindex`).
 
-A generation is a suffix: `turns-minilm` beside `turns`. A process serves one, which its settings name; it is never
-switched while it runs, for it embeds queries with its own model. Roles of two generations run side by side, each index
-role in a consumer group of its own, so that both follow the log until readers have moved over.
+A generation is a suffix: `turns-minilm` beside `turns`. A process serves the one of its settings and never switches
+while it runs, since it embeds queries with its own model. Roles of two generations can run at the same time, each index
+role in its own consumer group, so that both follow the log until readers have switched.
 """
 
 import asyncio
@@ -23,17 +23,17 @@ from streams.settings import Settings
 
 
 class WrappedStore:
-    """A `streams.ports.VectorStore` that asks another one; `name` and `scoped` say what of a question is changed."""
+    """A `streams.ports.VectorStore` over another one; `name` and `scoped` define what it changes in requests."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
 
     def name(self, collection: str) -> str:
-        """What the store calls a collection."""
+        """Name of a collection in the store."""
         return collection
 
     def scoped(self, where: Where) -> Where | None:
-        """Conditions of a reading; None: nothing may be read."""
+        """Conditions of a read; None: nothing may be read."""
         return where
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
@@ -95,7 +95,7 @@ class WrappedStore:
 
 _Noted = TypeVar("_Noted")
 FIRST = ""
-"""Generation of collections without a suffix: the one there is before any `turntide ops reindex`."""
+"""Generation of collections without a suffix, before the first `turntide ops reindex`."""
 _ONE_NUMBER = np.zeros(1, dtype=np.float32)
 
 
@@ -115,12 +115,12 @@ def group_of(settings: Settings, role: str) -> str:
 
 
 class CopyProgress(Struct, frozen=True, kw_only=True):
-    """How far a collection of a generation is.
+    """Progress of the copy of a collection.
 
     Attributes:
-        after: Id of the point to go on with; empty: the first one.
-        copied: Points so far.
-        done: All are copied.
+        after: Id of the next point; empty: the first one.
+        copied: Number of copied points.
+        done: Whether all are copied.
     """
 
     after: str = ""
@@ -129,23 +129,23 @@ class CopyProgress(Struct, frozen=True, kw_only=True):
 
 
 class StoreNotes:
-    """What a store notes about work on its collections, by name, in a collection for this; durable once written."""
+    """Notes of a store about work on its collections, by name, in a separate collection; durable once written."""
 
     def __init__(self, store: VectorStore, collection: str) -> None:
         self._store = store
         self._collection = collection
 
     async def read(self, name: str, kind: type[_Noted]) -> _Noted | None:
-        """What is noted; None for nothing."""
+        """The note; None for none."""
         found = await self._store.read(self._collection, [name], where={})
         return msgspec.json.decode(str(found[name]["noted"]), type=kind) if name in found else None
 
     async def progress(self, collection: str) -> CopyProgress:
-        """How far a collection is; the start for one that nothing is noted of."""
+        """Progress of a collection; its start without a note."""
         return await self.read(collection, CopyProgress) or CopyProgress()
 
     async def write(self, name: str, noted: Any) -> None:
-        """Note it in place of what was noted."""
+        """Replace the note."""
         text = msgspec.json.encode(noted).decode()
         await self._store.upsert(self._collection, [Point(name, _ONE_NUMBER, {"noted": text})])
 
@@ -156,7 +156,7 @@ whether all of it is copied and its group's offsets are set."""
 
 
 def notes_of(store: VectorStore, generation: str) -> StoreNotes:
-    """What a store notes about a generation being made."""
+    """Note of a store about a new generation."""
     return StoreNotes(store, f"reindex-{generation}")
 
 
@@ -185,22 +185,22 @@ class GenerationStore(WrappedStore):
         return generation_name(collection, self._generation)
 
     async def collections(self) -> list[str]:
-        """Names of all of this generation that were written, in order."""
+        """Names of all written collections of this generation, sorted."""
         ending = self.name("")
         return [name.removesuffix(ending) for name in await self._store.collections() if name.endswith(ending)]
 
     def all_generations(self) -> VectorStore:
-        """The store with the collections of all of them, under their whole names."""
+        """The store with the collections of all generations, under their full names."""
         return self._store
 
 
 PAGE_POINTS = 256
 Report = Callable[[str, int], None]
-"""Collection, and points of it that are copied."""
+"""Collection, and number of its copied points."""
 
 
 class Copied(Struct, frozen=True, kw_only=True):
-    """What was done with a collection; `points` over all runs, `now` in this one."""
+    """Result for a collection: `points` over all runs, `now` in this run."""
 
     collection: str
     into: str
@@ -217,12 +217,12 @@ async def copy_collections(
     report: Report = lambda _collection, _copied: None,
     page_points: int = PAGE_POINTS,
 ) -> list[Copied]:
-    """Copy all collections of the generation `before` into another one, embedded anew from the text that payloads hold.
+    """Copy all collections of the generation `before` into another one, and embed the text of payloads again.
 
-    Pages go in order of point ids, each written durably before it is noted: a run that is killed goes on with the same
-    page, and writing a point again changes nothing. Points that come or change meanwhile may be missed; the index role
-    of the new generation repeats from the log what was indexed since before the first page was read
-    (`jobs/operate/reindex.py`), over the copy. So there is one writer at a time, and the log's order is the last word.
+    Pages follow the order of point ids, and each is durable before it is noted: a killed run continues with the same
+    page, and rewriting a point changes nothing. Points that are added or change during the copy may be missed; the
+    index role of the new generation then repeats, from the log, everything indexed since before the first page
+    (`jobs/operate/reindex.py`). So there is one writer at a time, and the log's order decides.
     """
     notes = notes_of(store, generation)
     done = []

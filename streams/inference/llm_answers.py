@@ -1,7 +1,6 @@
-"""The port of a language model that answers in JSON of a given form. Needs no extra.
+"""Port of a language model that answers in JSON of a given form. Needs no extra.
 
-What a model says is data: it is decoded by the caller's type or refused. Nothing of a request or an answer is logged or
-put into an error's message.
+Answers are data: they are decoded by the caller's type or refused. Requests and answers never appear in logs or errors.
 """
 
 import tomllib
@@ -24,8 +23,8 @@ class LlmReply(Struct, frozen=True):
     """Answer of a language model, not decoded yet.
 
     Attributes:
-        tokens: Of question and answer together, as its server counts them; None where it does not tell.
-        first_tokens: What its first word could have begun with, and how likely; empty where the server does not tell.
+        tokens: Tokens of prompt and answer as counted by the server; None if it reports none.
+        first_tokens: Likely first tokens with their probabilities; empty if the server reports none.
     """
 
     text: str
@@ -41,16 +40,16 @@ class Llm(Protocol):
     async def complete(
         self, system: str, user: str, schema: type[Struct], *, within: timedelta | None = None
     ) -> LlmReply:
-        """Ask the model; the answer is not decoded yet.
+        """Send a prompt; the answer is not decoded.
 
         Args:
-            system: What to do. Our own words only: text of conversations goes into `user`.
-            user: What to do it with.
-            schema: The answer's type, for the server; `decode_answer` makes one of the text.
-            within: All tries together; None: as its settings say.
+            system: Instructions, only from this program: text of conversations goes into `user`.
+            user: Input of the task.
+            schema: Type of the answer, for the server; `decode_answer` decodes the text.
+            within: Time limit of all tries together; None: as in the settings.
 
         Raises:
-            LlmUnavailable: No answer, after all tries; `LlmTimedOut` if none came in time.
+            LlmUnavailable: No answer after all tries; `LlmTimedOut` if none came in time.
         """
         ...
 
@@ -60,21 +59,21 @@ class Llm(Protocol):
 
 
 async def answer_of(llm: Llm, task: str, material: object, schema: type[Answer]) -> Answer:
-    """Have a model do a task of `PROMPTS` with material, which it is given as JSON.
+    """Give a model a task of `PROMPTS` with its input as JSON.
 
     Raises:
-        LlmUnavailable: No answer, after all tries.
-        LlmRubbish: It is none of this form.
+        LlmUnavailable: No answer after all tries.
+        LlmRubbish: The answer does not have this form.
     """
     reply = await llm.complete(PROMPTS[task], msgspec.json.encode(material).decode(), schema)
     return decode_answer(reply.text, schema)
 
 
 def decode_answer(said: str, schema: type[Answer]) -> Answer:
-    """The object a model said, also if it stands between other words (code fences, "Here you are:", thoughts).
+    """The object in a model's answer, also inside other text (code fences, "Here you are:", reasoning).
 
     Raises:
-        LlmRubbish: There is none of this form.
+        LlmRubbish: No object has this form.
     """
     _, _, answer = said.rpartition("</think>")
     start = answer.find("{")
@@ -86,7 +85,7 @@ def decode_answer(said: str, schema: type[Answer]) -> Answer:
 
 
 def json_schema(schema: type[Struct]) -> dict[str, Any]:
-    """JSON Schema of a type as servers want it: an object at its root, without titles and descriptions."""
+    """JSON Schema of a type for servers: an object at its root, without titles and descriptions."""
     (root,), named = msgspec.json.schema_components([schema], ref_template="#/$defs/{name}")
     _, _, name = str(root.get("$ref", "")).rpartition("/")
     described: dict[str, Any] = _bare(named.pop(name, root))
@@ -94,7 +93,7 @@ def json_schema(schema: type[Struct]) -> dict[str, Any]:
 
 
 def _bare(node: Any) -> Any:
-    """A schema without what our docstrings say of it."""
+    """A schema without titles and descriptions."""
     if isinstance(node, list):
         return [_bare(each) for each in node]
     if not isinstance(node, dict):

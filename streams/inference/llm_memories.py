@@ -1,6 +1,6 @@
-"""Memories of apps that a language model makes, and its decision on which of eleven goes (Memory Sub-Agent).
+"""Memories of apps by a language model, and its decision which of eleven to remove (Memory Sub-Agent).
 
-What it says is data: decoded or refused. Whether a decision can be carried out is for the fold to say.
+Its answers are data: decoded or refused. The fold decides whether a decision is valid.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from streams.inference.llm_answers import PROMPTS, Answer, Llm, LlmReply, decode
 log = structlog.get_logger(__name__)
 
 MOST_REASON_CHARS = 1_000
-"""Of a model's explanation; as much of it as an admin reads."""
+"""Maximum length of a model's explanation."""
 _MOST_TAGS = 64
 _TAG_CHARS = 200
 
 
 class MemoryWriter:
-    """Answers what the fold of a space asks: always, if need be with why there is nothing else to say.
+    """Answers each request of a space's fold, if necessary with the reason of a failure.
 
     Args:
-        llm: The model; None where none is configured (any more): every answer is a failure then, at once.
-        policy: What the model is told of sizes.
-        within: Of one answer, all tries together (app memory: 30 s).
-        clock: Seconds that only grow.
+        llm: The model; None if none is configured (any more): then every answer is a failure.
+        policy: Sizes for the prompt.
+        within: Time limit of one answer, all tries together (app memory: 30 s).
+        clock: Seconds, monotonic.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class MemoryWriter:
         self._clock = clock
 
     async def propose(self, request: MemoryRequested) -> MemoryProposed:
-        """A memory of a conversation. What is wrong with importance or tags costs only these."""
+        """A memory of a conversation. Invalid importance or tags are dropped; the memory stays."""
         if _says_something(request):
             asked = await self._ask(_told("memory", self._policy), _conversation(request), _Memory)
         else:
@@ -80,7 +80,7 @@ class MemoryWriter:
         )
 
     async def decide(self, request: CompactionRequested) -> CompactionDecided:
-        """Decide which memory goes or takes up another. An answer with a field of a wrong type is refused."""
+        """Decide which memory to delete or to merge with another. An answer with a wrong type is refused."""
         kept = len(request.memories)
         system = _told("compaction", self._policy, kept=kept, all=kept + 1)
         asked = await self._ask(system, _memories(request), _Decision)
@@ -121,7 +121,7 @@ class MemoryWriter:
 
 
 class _ModelOutcome(NamedTuple, Generic[Answer]):
-    """What a model answered, or why it did not, and what that took."""
+    """Answer of a model, or the reason of its failure, with its cost."""
 
     answer: Answer | None
     failure: str
@@ -130,7 +130,7 @@ class _ModelOutcome(NamedTuple, Generic[Answer]):
 
 
 class _Memory(Struct, frozen=True):
-    """A memory as the model is told to write it; only its text must be right."""
+    """A memory as requested from the model; only its text must be valid."""
 
     content: Annotated[str, Meta(min_length=1, pattern=r"\S")]
     importance: Annotated[Any, Meta(extra_json_schema={"type": "number", "minimum": 0, "maximum": 10})] = None
@@ -147,7 +147,7 @@ class _Decision(Struct, frozen=True, rename="camel"):
 
 
 class _KnownMemory(Struct, frozen=True, rename="camel"):
-    """A memory as the model sees it."""
+    """A memory in the model's input."""
 
     id: int
     content: str
@@ -168,7 +168,7 @@ def _says_something(request: MemoryRequested) -> bool:
 
 
 def _conversation(request: MemoryRequested) -> str:
-    """As JSON: whatever is said there stays inside its strings."""
+    """The conversation as JSON, so that its text stays inside strings."""
     notables = [notable.text for notable in request.notables]
     said = {"summary": request.summary, "notables": notables, "earlier": request.earlier, "turns": request.turns}
     return msgspec.json.encode(said).decode()
@@ -186,18 +186,18 @@ def _known_memory(memory: MemoryToKeep) -> _KnownMemory:
 
 
 def _tidy(content: str) -> str:
-    """One paragraph. What is longer than any memory may be stays so, for the fold to refuse."""
+    """The text as one paragraph. A text above the limit stays too long, so that the fold refuses it."""
     return paragraph(content)[: MOST_MEMORY_CHARS + 1]
 
 
 def _importance(said: Any) -> float | None:
-    """0-1; None if the model gave none from 0 to 10, so that the fold scores it."""
+    """Importance 0-1; None if the model's is not 0-10, so that the fold scores it."""
     is_number = isinstance(said, int | float) and not isinstance(said, bool)
     return said / 10 if is_number and 0 <= said <= 10 else None  # noqa: PLR2004 - the source's scale
 
 
 def _tags(said: Any) -> list[str]:
-    """Each once."""
+    """Valid tags without repeats."""
     texts = [paragraph(tag) for tag in said if isinstance(tag, str)] if isinstance(said, list) else []
     return [tag for tag in dict.fromkeys(texts) if 0 < len(tag) <= _TAG_CHARS][:_MOST_TAGS]
 
@@ -209,7 +209,7 @@ def _failure(error: LlmUnavailable | LlmRubbish) -> str:
 
 
 def _tokens(asked: str, said: LlmReply | None, failure: str) -> int:
-    """As the server counts them, else estimated. Of a model that was cut off, what it was given; of an error none."""
+    """Tokens as counted by the server, else estimated: after a time-out those of the prompt, after an error none."""
     if said is None:
         return estimate_tokens(asked) if failure == "timeout" else 0
     return said.tokens or estimate_tokens(asked) + estimate_tokens(said.text)

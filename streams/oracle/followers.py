@@ -1,15 +1,15 @@
-"""Comparison of archive and index, which follow the logs in their own time, with the oracles. Pure.
+"""Comparison of archive and index, which follow the logs with a delay, with the oracles. Pure.
 
 | compared | rule |
 |---|---|
-| archive | every turn and every output id once, as many refused records as the oracle refuses; nothing erased |
-| index | by session and number: each turn that the policy keeps, none of any other, and no more points than turns |
+| archive | each turn and output id once, the same number of refused records as the oracle; nothing erased |
+| index | by session and number: each turn that the policy keeps, no others, and not more points than turns |
 | index of users | each user's active facts, episodes and number of turns |
-| index of projects | each project's memories, episodes, chunks, conversations and pending facts, all of each |
-| `users' turns` | every turn that the sessions' oracle forwards is counted once by its user's memory |
-| `answers` | every episode that was asked for has come |
+| index of projects | each project's memories, episodes, chunks, conversations and pending facts, all fields |
+| `users' turns` | each turn that the sessions' oracle forwards is counted once by its user's memory |
+| `answers` | each requested episode exists |
 
-Texts are compared by their digest: differences are printed, and hold no text of a user.
+Texts are compared by digest, so that printed differences have no text of users.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from streams.oracle.comparison import Comparison, DifferenceKind, by_topic
 from streams.oracle.replay import Replayed, without_session
 
 _OF_USER = "user:"
-"""How the keys of users begin; beside them stand spaces of memories, and the partition."""
+"""Prefix of users' keys; other keys are those of spaces and of the partition."""
 USERS_TURNS, ANSWERS = "users' turns", "answers"
 
 
 def name_of(user: User) -> str:
-    """As in the keys of `commands.v1`."""
+    """Name as in the keys of `commands.v1`."""
     return user_key(user.app_id, user.user_id)
 
 
 def states_of(oracle: Replayed, policy: Policy) -> Iterator[tuple[User, UserState]]:
-    """Every user that an oracle of users knows, none that was erased; one that stands on two partitions comes twice."""
+    """All users of an oracle without erased ones; a user on two partitions is listed twice."""
     for entities in oracle.entities.values():
         for entity in entities:
             if entity.startswith(_OF_USER):
@@ -65,7 +65,7 @@ def states_of(oracle: Replayed, policy: Policy) -> Iterator[tuple[User, UserStat
 
 
 def episodes_of(oracle: Replayed) -> dict[User, list[EpisodeCompressed]]:
-    """Episodes of each user, but those that were erased."""
+    """Episodes of each user, without erased ones."""
     found: dict[User, list[EpisodeCompressed]] = {}
     for event in oracle.outputs.values():
         if isinstance(event, EpisodeCompressed) and event.id not in oracle.forgotten:
@@ -74,7 +74,7 @@ def episodes_of(oracle: Replayed) -> dict[User, list[EpisodeCompressed]]:
 
 
 def unanswered(oracle: Replayed, policy: Policy) -> list[str]:
-    """Episodes that were asked for and have not come."""
+    """Requested episodes that do not exist yet."""
     return [
         f"{name_of(user)}, turns {first}-{last}"
         for user, state in states_of(oracle, policy)
@@ -83,10 +83,10 @@ def unanswered(oracle: Replayed, policy: Policy) -> list[str]:
 
 
 def compare_tiers(sessions: Replayed, users: Replayed, policy: Policy) -> Comparison:
-    """Every turn that the sessions' oracle forwards is counted once by its user's memory.
+    """Check that each turn that the sessions' oracle forwards is counted once by its user's memory.
 
-    That each counted turn is in one episode or at hand is a property of the fold (`tests/property/test_users.py`).
-    Users of whom something was erased are left out: what they counted goes with it.
+    That each counted turn is in one episode or uncompressed is a property of the fold (`tests/property/test_users.py`).
+    Users with erased data are skipped, since an erasure removes counts.
     """
     forwarded = [event for event in sessions.outputs.values() if isinstance(event, UserTurnAdded)]
     touched = {_user(turn) for turn in forwarded if turn.id in sessions.forgotten}
@@ -102,7 +102,7 @@ def compare_tiers(sessions: Replayed, users: Replayed, policy: Policy) -> Compar
 
 
 def compare_answers(users: Replayed, policy: Policy) -> Comparison:
-    """Every episode that was asked for has come."""
+    """Check that each requested episode exists."""
     asked = sum(isinstance(event, EpisodeRequested) for event in users.outputs.values())
     result = Comparison(checked={ANSWERS: asked})
     result.add(ANSWERS, DifferenceKind.MISSING, unanswered(users, policy))
@@ -120,14 +120,14 @@ _DIGEST_CHARS = 12
 
 
 class Archived(Struct, kw_only=True):
-    """What the archive holds.
+    """Content of the archive.
 
     Attributes:
         turns: App, session and number of each row of the view `turns`.
         doubled_rows: Rows of `raw.turns` beyond one for each record.
         ids: Topic → ids of its events.
-        refused: Records of the turns topic without a row because they cannot be used.
-        compacted: Topics from which records were gone when they were read.
+        refused: Number of invalid records of the turns topic, which have no row.
+        compacted: Topics from which records were removed before they were read.
     """
 
     turns: list[tuple[str, str, int]]
@@ -138,12 +138,12 @@ class Archived(Struct, kw_only=True):
 
 
 class Indexed(Struct, kw_only=True):
-    """What the index holds of sessions.
+    """Sessions in the index.
 
     Attributes:
-        turns: App, session and number of the turns of every session that the oracle knows, from their payloads.
-        at_most: How many of the newest were asked for of each session.
-        points: All points, of unknown sessions too.
+        turns: App, session and number of the turns of all sessions of the oracle, from their payloads.
+        at_most: Number of the newest turns that were read of each session.
+        points: Number of all points, including unknown sessions.
     """
 
     turns: list[tuple[str, str, int]]
@@ -152,12 +152,12 @@ class Indexed(Struct, kw_only=True):
 
 
 class IndexedUser(Struct, kw_only=True):
-    """What the index holds of one user.
+    """One user in the index.
 
     Attributes:
         facts: Category, key and value of each active fact.
-        episodes: First and last turn of each.
-        turn_count: Turns as its stats have them.
+        episodes: First and last turn of each episode.
+        turn_count: Number of turns in the user's stats.
     """
 
     facts: list[tuple[str, str, str]]
@@ -166,7 +166,7 @@ class IndexedUser(Struct, kw_only=True):
 
 
 def compare_archive(found: Archived, oracle: Replayed, *others: Replayed) -> Comparison:
-    """The archive's turns and refused records against the oracle of sessions, its output ids against all oracles."""
+    """Compare the archive's turns and refused records with the sessions' oracle, its output ids with all oracles."""
     result = Comparison()
     expected = {turn_name(key) for key in oracle.turn_keys}
     archived = [turn_name(key) for key in found.turns]
@@ -190,10 +190,10 @@ def compare_archive(found: Archived, oracle: Replayed, *others: Replayed) -> Com
 
 
 def compare_index(found: Indexed, oracle: Replayed, *, keep_turns: int) -> Comparison:
-    """The index's turns, and its size, against one point for each turn.
+    """Compare the index's turns and size with one point for each turn.
 
-    Turns below a session's newest `keep_turns` numbers are deleted with the next batch of the session that brings a
-    turn above them (`streams.index.session_memory`): until then they may stand.
+    Turns below a session's newest `keep_turns` numbers are deleted with the next batch of the session that has a higher
+    turn (`streams.index.session_memory`); until then they may exist.
     """
     by_session: dict[SessionName, list[int]] = {}
     for app_id, session_id, turn in oracle.turn_keys:
@@ -216,9 +216,9 @@ def compare_index(found: Indexed, oracle: Replayed, *, keep_turns: int) -> Compa
 def compare_users_index(
     found: Mapping[User, IndexedUser], oracle: Replayed, policy: Policy, *, mask: RecordMasker | None = None
 ) -> Comparison:
-    """The index's facts, episodes and turns of each user (`found`) against the oracle of users.
+    """Compare the index's facts, episodes and turns of each user (`found`) with the oracle of users.
 
-    Where the index masks, `mask` masks both sides.
+    If the index masks texts, `mask` masks both sides.
     """
     names: set[str] = set()
     made = episodes_of(oracle)
@@ -233,7 +233,7 @@ def compare_users_index(
 
 
 def items_of(oracle: Replayed) -> dict[Project, list[ProjectItem]]:
-    """What each project of an oracle holds, but what was erased: the last event of each slot, if its item is there."""
+    """Items of each project of an oracle without erased ones: the last event of each slot, if its item exists."""
     latest: dict[tuple[Project, str, int], ProjectItemChanged] = {}
     for event in oracle.outputs.values():
         if isinstance(event, ProjectItemChanged) and event.id not in oracle.forgotten:
@@ -250,14 +250,14 @@ def items_of(oracle: Replayed) -> dict[Project, list[ProjectItem]]:
 def compare_projects_index(
     found: Mapping[Project, Collection[ProjectItem]], oracle: Replayed, *, mask: RecordMasker | None = None
 ) -> Comparison:
-    """The index's items of each project (`found`) against the oracle's; `mask` as in `compare_users_index`."""
+    """Compare the index's items of each project (`found`) with the oracle; `mask` as in `compare_users_index`."""
     result = Comparison()
     result.ids(INDEX_PROJECTS, _item_names(items_of(oracle), mask), _item_names(found, mask))
     return result
 
 
 def _item_names(held: Mapping[Project, Collection[ProjectItem]], mask: RecordMasker | None) -> set[str]:
-    """Every item as one name."""
+    """Each item as one name."""
 
     def written(item: ProjectItem) -> bytes:
         value = msgspec.json.encode(item)
@@ -271,7 +271,7 @@ def _item_names(held: Mapping[Project, Collection[ProjectItem]], mask: RecordMas
 
 
 def _user_names(user: User, held: IndexedUser, mask: RecordMasker | None) -> set[str]:
-    """All that is held, each as one name."""
+    """All items, each as one name."""
     shown = (lambda text: text) if mask is None else mask.text
     facts = {
         f"{name_of(user)}, fact {category}/{key} {sha256(shown(value).encode()).hexdigest()[:_DIGEST_CHARS]}"
@@ -288,7 +288,7 @@ def _numbers(result: Comparison, where: str, expected: int, found: int) -> None:
 
 
 def turn_name(key: tuple[str, str, int]) -> str:
-    """A turn by app, session and number, as differences name it.
+    """Name of a turn in differences: app, session and number.
 
     >>> turn_name(("shop", "chat-1", 7))
     'session:shop/chat-1, turn 7'

@@ -1,30 +1,29 @@
-"""The changelog: how state stands in its records, and which records count when they are read again.
+"""The changelog: encoding of state in records, and the rule for which records count when they are read again.
 
-A fold's changes are one record batch, and every record names the fold's source offset: eight bytes before the value,
-or a header where there is no value. `ChangelogReplay` reads them in log order by one rule: **a record whose source
+A fold's changes are one record batch, and every record has the fold's source offset: eight bytes before the value, or a
+header for records without a value. `ChangelogReplay` reads them in log order by one rule: **a record whose source
 offset is below the highest one accepted so far is stale and ignored; any other is accepted.**
 
-Why that is right, and why a table may go on from where it stands instead of from the log's start. A writer folds the
-source in order, so a batch holds every part that was touched between its writer's base and its own offset, with the
-values that the whole log up to that offset gives (the fold is deterministic). A writer's base is always something that
-it has read from this log or written to it, so it is never above the highest offset that stands before its batch.
-Let the table be the state at offset O, the highest so far:
+Proof of this rule, and that a table may continue from its position instead of the log's start. A writer folds the
+source in order, so a batch has every part that changed between its writer's base and its own offset, with the values
+of the whole log up to that offset (the fold is deterministic). A writer has read its base from this log or written it,
+so the base is never above the highest offset before its batch. Let the table be the state at offset O, the highest so
+far:
 
-- A batch below O is a worker's that was replaced and does not know it yet. Whatever it touched is in the table as of
-  O already: parts touched again later have newer values there, the others the same.
-- A batch at or above O has a base of at most O, so all that was touched after O is in it: the table becomes the state
+- A batch below O is from a replaced worker that has not noticed it yet. The table already has its parts as of O: parts
+  that changed again later have newer values there, the others the same.
+- A batch at or above O has a base of at most O, so it has everything that changed after O: the table becomes the state
   at that batch's offset.
 
-So the table depends on the log read so far and nothing else, and reading can be cut anywhere: incremental recovery is
-the same left fold as full recovery (`tests/property/test_replay.py`, with many writers, compaction and restarts).
+So the table depends only on the log read so far, and reading can stop anywhere: incremental recovery is the same left
+fold as full recovery (`tests/property/test_replay.py`, with many writers, compaction and restarts).
 
-Compaction keeps the last record of a key, not the one with the highest offset. A stale record that comes last would
-outlive the value that counts, so `ChangelogReplay.overruled` names those keys and recovery writes their parts once
-more.
+Compaction keeps the last record of a key, not the one with the highest offset. A stale record in last place would
+replace the valid value, so `ChangelogReplay.overruled` lists those keys, and recovery writes their parts again.
 
-Parts of state as changelogs and local stores have them where content is encrypted: whole, under their app's key.
+With encryption, changelogs and local stores have each part encrypted as a whole, with its app's key.
 
-A part is opened under its own name alone. Folds, and tables in memory, have plain parts.
+A part can be decrypted only under its own name. Folds, and tables in memory, have plain parts.
 """
 
 import struct
@@ -49,13 +48,13 @@ _OVERHEAD_BYTES = _MARKED + ID_BYTES + IV_BYTES
 
 
 def sealed_part(sealer: Sealer, key: bytes, value: bytes) -> bytes:
-    """A part as it is kept, by its changelog key; as it is where its app is not encrypted."""
+    """A part as stored, for its changelog key; unchanged if its app is not encrypted."""
     secret = sealer.key(_app_of(key.partition(_BEFORE_PART)[0]))
     return value if secret is None else STATE_MARK + secret.seal(value, key)
 
 
 def is_sealed(kept: bytes) -> bool:
-    """Whether a part is kept under a key."""
+    """Whether a part is encrypted."""
     return kept.startswith(STATE_MARK)
 
 
@@ -65,11 +64,11 @@ def part_size_bytes(kept: bytes) -> int:
 
 
 def opened_part(key: bytes, kept: bytes) -> bytes | None:
-    """The part again; None: its key was erased.
+    """Decrypt a part; None: its key was erased.
 
     Raises:
         ConfigurationError: The key is missing.
-        RecoveryFailed: It was not sealed under this name, or was changed.
+        RecoveryFailed: It was encrypted under another name, or changed.
     """
     if not is_sealed(kept):
         return kept
@@ -89,7 +88,7 @@ def opened_part(key: bytes, kept: bytes) -> bytes | None:
 
 @lru_cache(maxsize=65_536)
 def _app_of(entity: bytes) -> str:
-    """Whose an entity is, by its key; a partition's own is nobody's."""
+    """App of an entity, by its key; none for a partition's own entity."""
     kind, _, names = entity.decode().partition(":")
     return name_of_part(names.partition("/")[0]) if kind in _KINDS else NOBODY
 
@@ -102,15 +101,15 @@ _ESCAPE = "\x1e"
 _ESCAPED = str.maketrans({_ESCAPE: f"{_ESCAPE}0", SEPARATOR: f"{_ESCAPE}1"})
 _OFFSET = struct.Struct(">q")
 OFFSET_BYTES = _OFFSET.size
-"""Every value begins with so many bytes of source offset."""
+"""Size of the source offset at the beginning of every value."""
 _OFFSET_HEADER = "offset"
 _SEPARATOR_BYTES = SEPARATOR.encode()
 _FOREIGN = (struct.error, TypeError, ValueError, AttributeError)
-"""What records do that somebody else wrote: no key or none of a part, no offset."""
+"""Errors of foreign records: no key or not the key of a part, no offset."""
 
 
 def key_of(entity: str, part: str) -> bytes:
-    r"""Key of one part. Ids are anybody's text: what separates the two is escaped in them.
+    r"""Key of one part. Ids may have any text, so the separator is escaped in them.
 
     >>> key_of("s-1", "head"), key_of("s\x1f1", "head")
     (b's-1\x1fhead', b's\x1e11\x1fhead')
@@ -153,12 +152,12 @@ def records_of(parts: Mapping[bytes, bytes | None], offset: int, sealer: Sealer 
 
 
 def tail_of(position: int, record: Any) -> Tail:
-    """What tells the record at `position` of the changelog from another one there."""
+    """Fingerprint of the record at `position`, to recognise another record there."""
     return Tail(position, crc32(record.value or b"", crc32(record.key)))
 
 
 class ChangelogReplay:
-    """Takes changelog records into one partition's table, going on from where it stands.
+    """Applies changelog records to one partition's table, from its current position on.
 
     Attributes:
         table: The table.
@@ -171,10 +170,10 @@ class ChangelogReplay:
         self._offset = table.progress.offset
 
     def apply(self, records: Sequence[Any], *, now_ms: int) -> None:
-        """Take records, at least one, in log order. Records need `key`, `value`, `headers` and `offset`.
+        """Apply records, at least one, in log order. Records need `key`, `value`, `headers` and `offset`.
 
         Raises:
-            RecoveryFailed: A record is none of ours.
+            RecoveryFailed: A record is foreign.
         """
         newest, overruled = self._offset, self.overruled
         accepted: dict[bytes, bytes | None] = {}

@@ -1,8 +1,8 @@
 """Routes of the live page's data: `/v1/live`, for operators; text only with the permission for it, and audited.
 
-Here who asks, the stream of server-sent events, and how people act on alerts, as `turntide alerts` does; those of a
-session and of a search stand beside what answers them (`timeline`, `searching`). A session id may hold slashes, so it
-ends a path.
+This module has the caller's permissions, the stream of server-sent events, and actions on alerts as in `turntide
+alerts`; routes of sessions and searches are in `timeline` and `searching`. A session id may contain slashes, so it is
+the end of a path.
 
 Saved searches of alerts: filters under a name, for everybody who may read the app's alerts.
 """
@@ -46,18 +46,18 @@ log = structlog.get_logger(__name__)
 
 PING_S = 15.0
 SEND_BYTES = 64 * 1024
-"""Handed to the socket at once; then it is waited for."""
+"""Bytes written to the socket before waiting for it."""
 _PING = b": ping\n\n"
 
 
 class LiveStream(Response):
-    """Events until the reader leaves, stalls or falls too far behind, or the hub ends.
+    """Event stream until the reader leaves, stalls or falls too far behind, or the hub ends.
 
     Args:
-        hub: What makes the frames.
-        apps: Whose rows are read; None for all.
-        token: Name of the reader's; empty where none are asked for.
-        clock: Seconds, never going back.
+        hub: Source of the frames.
+        apps: Apps that the reader may read; None for all.
+        token: Name of the reader's token; empty without tokens.
+        clock: Seconds, monotonic.
     """
 
     media_type = "text/event-stream"
@@ -75,7 +75,7 @@ class LiveStream(Response):
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
+        """Send the response."""
         try:
             self._hub.require_room(self._token)
         except Problem as problem:
@@ -123,10 +123,10 @@ class LiveStream(Response):
             await self._send(send, {"type": "http.response.body", "body": body, "more_body": True})
 
     async def _send(self, send: Send, message: dict[str, object]) -> None:
-        """Hand over.
+        """Send a message.
 
         Raises:
-            TimeoutError: The reader takes nothing.
+            TimeoutError: The reader stalls.
         """
         async with asyncio.timeout(self._hub.stall_s):
             await send(message)
@@ -137,7 +137,7 @@ class LiveStream(Response):
 
 
 async def _within(event: asyncio.Event, seconds: float) -> bool:
-    """Whether the event came in time."""
+    """Whether the event was set in time."""
     try:
         async with asyncio.timeout(max(0.0, seconds)):
             await event.wait()
@@ -167,11 +167,11 @@ class OfApp(Struct, frozen=True, kw_only=True):
 
 
 class LiveData:
-    """Who asks, and what changes.
+    """The caller's permissions, and the stream of changes.
 
     Args:
-        hub: Tells of changes.
-        tokens: Whether this server asks for tokens.
+        hub: Source of changes.
+        tokens: Whether this server needs tokens.
     """
 
     def __init__(self, hub: Hub, *, tokens: bool) -> None:
@@ -195,7 +195,7 @@ class LiveData:
 
 
 MOST_CHARS = 1_000
-"""Of a note or a reason."""
+"""Maximum length of a note or a reason."""
 
 
 _Said = TypeVar("_Said", AlertAcknowledged, AlertTriaged, AlertLabelled)
@@ -205,12 +205,12 @@ AlertId = Annotated[Identifier, Meta(description="Id of the alert in the stream.
 
 
 class AlertCommands:
-    """Writes what somebody says of an alert to `turns.v1`, under its session's key: it has its place in their order.
+    """Writes commands about alerts to `turns.v1` under the session's key, so that the session's fold orders them.
 
     Args:
-        board: Alerts that are known.
-        writer: Where it goes; None: this role takes none.
-        now: The clock of events.
+        board: Known alerts.
+        writer: Writer of events; None: this role takes no commands.
+        now: Clock of the events.
     """
 
     def __init__(self, board: LiveBoard, writer: EventWriter | None, *, now: Callable[[], datetime] = now_utc) -> None:
@@ -258,8 +258,8 @@ class AlertCommands:
         A snoozed alert is sent again early only if it gets worse; a duplicate only if it becomes critical.
 
         Raises:
-            Problem: 404 a session has no such alert; 409 one is resolved, and takes but a note; 422 nothing is said,
-                the note is too long, or what is to be repeated is no alert of the app.
+            Problem: 404 a session has no such alert; 409 one is resolved, and only a note is allowed; 422 no change,
+                the note is too long, or the duplicated alert is not one of the app.
         """
         _require_short("note", body.note)
         news = {name: getattr(body, name) for name in ("assignee", "snoozed_until", "duplicate_of", "note")}
@@ -274,7 +274,7 @@ class AlertCommands:
         return Accepted((await self._say([one], kind, **fields))[0])
 
     async def _say(self, named: Sequence[NamedAlert], kind: type[_Said], **fields: Any) -> list[Written]:
-        """Write the same of each, once all are known to take it."""
+        """Write the same event for each alert, after all are checked."""
         if len(named) == 1:
             note_ids(to_builtins(named[0]).get)
         said: list[tuple[_Said, KnownAlert]] = []
@@ -292,9 +292,9 @@ class AlertCommands:
         return written
 
     def _known(self, alert_id: str, session_id: str) -> KnownAlert:
-        """The alert, if it is the caller's to see.
+        """The alert, if the caller may see it.
 
-        One whose session was erased is unknown: what is said of it would bring its name back.
+        An alert of an erased session is unknown: a new event would store the session's name again.
         """
         found = self._board.alert(alert_id)
         if found is None or found.event.session_id != session_id or not caller().may_read(found.event.app_id):
@@ -349,11 +349,11 @@ class SavedSearches(Struct, frozen=True, kw_only=True):
 
 
 class SearchRoutes:
-    """Reads and writes saved searches, which stand in the memory of their app.
+    """Reads and writes saved searches, which are part of their app's memory.
 
     Args:
-        apps: Where they show.
-        commands: What writes them.
+        apps: Reader of saved searches.
+        commands: Writer of saved searches.
     """
 
     def __init__(self, apps: AppMemoryIndex, commands: SpaceCommands) -> None:
@@ -371,7 +371,7 @@ class SearchRoutes:
         """Save a search of an app's alerts under its title, or delete it.
 
         Raises:
-            Problem: 409 the app has as many as it may.
+            Problem: 409 the app has the maximum number.
         """
         space = AskedSpace(OfSpace(app_id=body.app_id))
         command = SearchSaved(**space.command(now_utc()), search=body.search, kept=body.kept)
