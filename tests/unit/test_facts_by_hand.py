@@ -80,8 +80,12 @@ def test_the_same_contradiction_is_told_once() -> None:
 
 
 def test_what_comes_of_a_command_is_told() -> None:
-    """Done, unchanged, unknown, too many pinned; a deleted fact is not read again in what was said before."""
-    user = User(facts={"most": 4})
+    """Done, unchanged, unknown, too many pinned; a deleted fact is not read again in what was said before.
+
+    Pinned facts are never the ones that make room, though they matter least. To pin a fact of nobody leaves no name
+    behind: a command makes a user known only by what it says.
+    """
+    user, small, nobody = User(facts={"most": 4}), User(facts={"most": 2}), User()
     user.say()
     outcomes = [user.edit("name").outcome, user.edit("name", value="Alex").outcome, user.edit("name").outcome]
     outcomes += [user.edit(key, value="x", pinned=True).outcome for key in ("k1", "k2", "k3")]
@@ -92,15 +96,14 @@ def test_what_comes_of_a_command_is_told() -> None:
     assert outcomes == ["not_found", "done", "unchanged", "done", "done", "too_many_pinned", "done", "not_found"]
     assert user.profile == {"k1": "x", "k2": "x"}
 
+    small.edit("k1", value="x", pinned=True, importance=0.2)
+    small.learn(fact("name", "Alex"), fact("location", "Oslo"))
+    assert ("k1" in small.profile, len(small.profile)) == (True, 2)
 
-def test_pinned_facts_are_never_the_ones_that_make_room() -> None:
-    """Though they matter least."""
-    user = User(facts={"most": 2})
-    user.edit("k1", value="x", pinned=True, importance=0.2)
-    user.learn(fact("name", "Alex"), fact("location", "Oslo"))
-
-    assert "k1" in user.profile
-    assert len(user.profile) == 2
+    nobody.put(by_hand(FactEdited, FactCategory.IDENTITY, "name", pinned=True))
+    assert not nobody.state.known
+    nobody.edit("name", value="Alex")
+    assert nobody.profile == {"name": "Alex"}
 
 
 def test_an_erased_session_takes_what_it_said_and_not_what_was_written() -> None:
@@ -113,16 +116,6 @@ def test_an_erased_session_takes_what_it_said_and_not_what_was_written() -> None
 
     assert user.profile == {"name": "Alexa"}
     assert user.state.facts.get(FactCategory.IDENTITY, "name").history == ()
-
-
-def test_a_command_makes_a_user_known_only_by_what_it_says() -> None:
-    """To pin or delete a fact of nobody leaves no name behind."""
-    user = User()
-    user.put(by_hand(FactEdited, FactCategory.IDENTITY, "name", pinned=True))
-    assert not user.state.known
-
-    user.edit("name", value="Alex")
-    assert user.profile == {"name": "Alex"}
 
 
 def test_a_turn_that_is_put_right_says_what_it_says_now() -> None:

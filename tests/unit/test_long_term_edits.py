@@ -142,7 +142,7 @@ def test_a_relationship_by_any_name() -> None:
 
 @pytest.mark.behaviour("project-24")
 def test_cycles_of_dependence_are_refused() -> None:
-    """With the cycle by its ids; other names may close one."""
+    """With the cycle by its ids; other names may close one. So are itself, and one that is gone."""
     project, one, other, third = three()
     project.relate(one, other, "depends_on")
     project.relate(other, third, "depends_on")
@@ -151,12 +151,6 @@ def test_cycles_of_dependence_are_refused() -> None:
         third, one, "depends_on"
     )
     assert "done" == project.relate(third, one, "part_of")[0]
-
-
-def test_ends_must_be_there_and_two() -> None:
-    """Itself, and one that is gone."""
-    project, one, _, _ = three()
-
     assert ("invalid", "a memory has no relationship to itself") == project.relate(one, one, "part_of")
     assert ("not_found", "00000000-00000000 is not kept") == project.relate(one, "00000000-00000000", "part_of")
 

@@ -105,13 +105,8 @@ def test_a_memory_must_not_take_longer_than_it_is_waited_for(within: str) -> Non
         policy_of(load_settings(llm={"base_url": "http://127.0.0.1:1/v1", "memory_timeout": within}))
 
 
-def test_empty_file_is_the_default() -> None:
-    """Every field is optional, in both formats."""
-    assert [Policy(), Policy()] == [load_policy(b"", "toml"), load_policy(b"{}", "json")]
-
-
 def test_file_overrides_single_fields() -> None:
-    """What is not named keeps its default."""
+    """What is not named keeps its default: every field is optional, in both formats."""
     text = b"""
     version = "night-shift"
     [session]
@@ -125,6 +120,7 @@ def test_file_overrides_single_fields() -> None:
     """
     policy = load_policy(text, "toml")
 
+    assert [Policy(), Policy()] == [load_policy(b"", "toml"), load_policy(b"{}", "json")]
     assert ("night-shift", timedelta(minutes=10), (Role.USER, Role.TOOL)) == (
         policy.version,
         policy.session.timeout,
