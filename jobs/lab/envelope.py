@@ -1,5 +1,6 @@
 """The envelope of every measurement: the command line, when it was made, of which code, and on which machine."""
 
+import ast
 import os
 import platform
 import re
@@ -47,12 +48,27 @@ def envelope(report: Struct | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def code_digest() -> str:
-    """Eight hex digits that name the product's code: every module of `models` and `streams`."""
+    """Eight hex digits that name the product's code: every module of `models` and `streams`, without docstrings."""
     digest = sha256()
     for root in (Path(str(files(name))) for name in ("models", "streams")):
         for path in sorted(root.rglob("*.py")):
-            digest.update(b"%s\0%s\0" % (path.relative_to(root.parent).as_posix().encode(), path.read_bytes()))
+            digest.update(
+                b"%s\0%s\0" % (path.relative_to(root.parent).as_posix().encode(), without_words(path.read_text()))
+            )
     return digest.hexdigest()[:8]
+
+
+def without_words(source: str) -> bytes:
+    r"""The lines of a module that are neither empty, nor comments, nor part of a docstring.
+
+    >>> without_words("x = 1  # one\n'What it is.'\n\n# then\ny = 2")
+    b'x = 1  # one\ny = 2'
+    """
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
+    return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#")).encode()
 
 
 def command(arguments: Sequence[str]) -> str:
