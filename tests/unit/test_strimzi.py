@@ -22,7 +22,7 @@ from streams.roles.index import IndexRole
 from streams.roles.judge import JudgeRole
 from streams.roles.memory import MemoryRole
 from streams.roles.sessions import SessionsRole
-from streams.settings import KafkaSettings, Settings, load_settings
+from streams.settings import load_settings
 from streams.wiring import ROLES
 from tests.support.manifests import KUBERNETES, documents
 
@@ -39,17 +39,6 @@ def test_files_are_what_the_table_says(tmp_path: Path) -> None:
         assert (KUBERNETES / "topics" / name).read_text() == (tmp_path / name).read_text(), (
             "run `turntide topics strimzi --folder deploy/kubernetes/topics`"
         )
-
-
-def test_topics_are_those_that_apply_would_make() -> None:
-    """`turntide topics check` finds nothing to say about what Strimzi made."""
-    written = documents((KUBERNETES / "topics" / "topics.yaml").read_text())
-    wanted = wanted_topics(Settings(kafka=KafkaSettings(replication=3)))
-
-    assert {topic.name: (topic.partitions, topic.replication, topic.config) for topic in wanted} == {
-        each["spec"]["topicName"]: (each["spec"]["partitions"], each["spec"]["replicas"], each["spec"]["config"])
-        for each in written
-    }
 
 
 def test_prefix_and_partitions_are_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
