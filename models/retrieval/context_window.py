@@ -167,7 +167,7 @@ def build_context(inputs: ContextInputs, policy: ContextPolicy, tokens: TokenCou
     )
 
 
-def _budget_of(policy: ContextPolicy, system_tokens: int = 0) -> TokenBudget:
+def _budget_of(policy: ContextPolicy, system_tokens: int) -> TokenBudget:
     """How a window is divided, with nothing in it yet.
 
     Raises:

@@ -170,17 +170,15 @@ class TfIdf:
         kept, columns = np.unique(self._column[live], return_inverse=True)
         new = {int(column): number for number, column in enumerate(kept, start=1)}
         self._columns = {term: new[column] for term, column in self._columns.items() if column in new}
-        before = {document: int(np.searchsorted(live, first)) for document, (first, _) in self._spans.items()}
-        self._spans = {document: (at, at + _length(self._spans[document])) for document, at in before.items()}
+        spans = {
+            document: (int(np.searchsorted(live, first)), end - first) for document, (first, end) in self._spans.items()
+        }
+        self._spans = {document: (at, at + length) for document, (at, length) in spans.items()}
         room = max(_LEAST_ENTRIES, 2 * len(live))
         self._document, self._tf = _moved(self._document[live], room), _moved(self._tf[live], room)
         self._column = _moved(columns + 1, room)
         self._having = _moved(self._having[np.concatenate(([_DEAD], kept))], max(_LEAST_ENTRIES, 2 * len(kept)))
         self._used, self._dead, self._idf = len(live), 0, None
-
-
-def _length(span: tuple[int, int]) -> int:
-    return span[1] - span[0]
 
 
 def _moved(values: NDArray[_Number], room: int) -> NDArray[_Number]:
