@@ -1,14 +1,14 @@
-"""Episodes told from the turns of a project's conversations (project memory, Layer 4). Pure.
+"""Detection of episodes in the turns of a project's conversations (project memory, Layer 4). Pure.
 
-Which sentences tell of one is in `narrative_sentences`, how it was said in `valence`. What is remembered of a
-conversation between turns is a `NarrativeState`.
+`narrative_sentences` finds the sentences of episodes, `valence` their tone. The state of a conversation between turns
+is a `NarrativeState`.
 
 | of an episode | is |
 |---|---|
-| title | the sentence that tells of it, without its reason |
-| summary | that sentence, and the one of the turn that says most besides; of a solution also what the issue was |
-| context | what the last turns were about, in their words |
-| participants | who spoke since it began, or just before: users by id if they have one, others by role |
+| title | its sentence, without the reason |
+| summary | its sentence, and the most informative other one of the turn; of a solution also the issue |
+| context | topics of the last turns, in their words |
+| participants | speakers since it began, or just before: users by id if they have one, others by role |
 | outcome | of a decision, pivot, solution or completed task: the sentence itself |
 | range | its turn; of a solution from the issue on |
 | significance | by kind and wording; more for reasons, emphasis, important memories and a long struggle |
@@ -38,7 +38,7 @@ _ISSUE_WORDS = 8
 _SPEAKERS, _SPEAKER_CHARS = 6, 64
 _SPOKEN_OF = 12
 _LINKED = 4
-"""What a watch keeps of an issue, of speakers and of topics: it stays below 1 KB, of other scripts 4 KB."""
+"""Most entries stored per issue, of speakers and of topics: a state stays below 1 KB, in other scripts 4 KB."""
 _SAME_STEM = 4
 _SHORTEST_TITLE = 15
 _JUST_BEFORE = 2
@@ -70,7 +70,7 @@ class ConversationTurn(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class OpenIssue(Struct, frozen=True, array_like=True):
-    """An issue that was told of and waits for its solution."""
+    """A reported issue without a solution so far."""
 
     turn: int
     at: datetime
@@ -82,27 +82,27 @@ class OpenIssue(Struct, frozen=True, array_like=True):
 
 
 class NarrativeState(Struct, array_like=True):
-    """What detection remembers of a conversation between turns; changed in place by `detect`, bounded."""
+    """State of detection in one conversation between turns; changed in place by `detect`, bounded."""
 
     issues: list[OpenIssue] = []
-    """Open ones, the oldest first."""
+    """Open issues, the oldest first."""
     speakers: dict[str, int] = {}
-    """Who spoke → number of the last turn."""
+    """Speaker → number of the last turn."""
     topics: list[str] = []
-    """Of the last turns, the latest last."""
+    """Topics of the last turns, the latest last."""
 
 
 def detect(
     watch: NarrativeState, said: ConversationTurn, memories: Sequence[ProjectMemory], key: str, policy: NarrativePolicy
 ) -> list[ProjectEpisode]:
-    """Episodes that a turn tells of, at most one of each kind; what tools and systems say tells of none.
+    """Episodes in a turn, at most one of each kind; turns of tools and systems contain none.
 
     Args:
-        watch: Of the turn's conversation; changed.
+        watch: State of the turn's conversation; changed.
         said: The turn; numbers may come out of order.
-        memories: Those that this very turn made or strengthened.
-        key: Of the project.
-        policy: Its rules.
+        memories: Memories that this turn created or strengthened.
+        key: Key of the project.
+        policy: Rules of the project.
     """
     if said.role not in (Role.USER, Role.ASSISTANT):
         return []
@@ -127,7 +127,7 @@ class _Teller(Struct, frozen=True):
     topics: list[str]
 
     def episode(self, narrative: NarrativeSentence) -> ProjectEpisode | None:
-        """The episode that a sentence tells of; none if it is not significant enough, or tells of an issue again."""
+        """The episode of a sentence; None if it is not significant enough, or repeats an open issue."""
         kind = self._kind(narrative)
         solved = self._solved() if kind in _SOLVING else []
         issue = solved[0] if solved else None
@@ -140,7 +140,7 @@ class _Teller(Struct, frozen=True):
         return self._made(kind, narrative, issue if kind is EpisodeKind.PROBLEM_SOLVED else None, significance)
 
     def _kind(self, narrative: NarrativeSentence) -> EpisodeKind:
-        """A decision that takes the place of another is a pivot."""
+        """Kind of the episode: a decision that replaces another is a pivot."""
         turns = any(
             memory.type is MemoryType.DECISION
             and memory.mentions == 1
@@ -150,9 +150,9 @@ class _Teller(Struct, frozen=True):
         return EpisodeKind.PIVOT if turns and narrative.kind is EpisodeKind.DECISION_MADE else narrative.kind
 
     def _solved(self) -> list[OpenIssue]:
-        """Open issues of the turn's topics, the oldest first; one that shares a single word if no other shares more.
+        """Open issues on the turn's topics, the oldest first; those with one shared word only if none shares more.
 
-        Where none shares any it is the last one, if that is near: "that fixed it".
+        If none shares a word it is the last one, if it is near: "that fixed it".
         """
         open_ = [issue for issue in self.watch.issues if issue.turn < self.said.turn]
         shared = {issue.turn: _shared(self.topics, issue.words) for issue in open_}
@@ -164,7 +164,7 @@ class _Teller(Struct, frozen=True):
         return last[-1:]
 
     def _opens(self, narrative: NarrativeSentence, significance: float) -> bool:
-        """Keep an issue as open; False if it is open already."""
+        """Add an open issue; False if it is open already."""
         words = (_topics(narrative.sentence) + [word for word in self.topics if word not in narrative.sentence])[
             :_ISSUE_WORDS
         ]
@@ -236,7 +236,7 @@ class _Teller(Struct, frozen=True):
 
 
 def tokens_of(episode: ProjectEpisode) -> int:
-    """Tokens of all that is told of it."""
+    """Tokens of all texts of an episode."""
     return sum(map(estimate_tokens, (episode.title, episode.summary, episode.context, episode.outcome or "")))
 
 
@@ -257,7 +257,7 @@ def _title(sentence: str) -> str:
 
 
 def _topics(content: str) -> list[str]:
-    """Content words as they were said, each topic once; without those that any issue or success is told with."""
+    """Content words as written, each topic once, without the words common to all issues and successes."""
     topic_of = topic_names()
     named: dict[str, str] = {}
     for word in words_of(fold_text(content)):
@@ -267,5 +267,5 @@ def _topics(content: str) -> list[str]:
 
 
 def _shared(words: Sequence[str], others: Sequence[str]) -> int:
-    """Words of the first that have a namesake among the second, in any inflection: "book" and "booking"."""
+    """Number of words that also occur in `others`, in any inflection: "book" and "booking"."""
     return sum(any(a.startswith(b[: max(_SAME_STEM, len(b) - 2)]) for b in others) for a in words)

@@ -1,24 +1,24 @@
-"""Intervals in which a project's memories hold, and the conflict rules that end them. Pure.
+"""Validity intervals of a project's memories, and the conflict rules that end them. Pure.
 
 | two memories | then |
 |---|---|
 | decisions of one subject; preferences of one user and subject | rivals: the newer supersedes the older |
-| … of which one or both are denials | rivals if one denies what the other says: "no MongoDB" leaves "PostgreSQL" |
-| … that were said at the same moment | no rivals: one message may decide two things of a subject |
+| … of which one or both are denials | rivals if one denies the other: "no MongoDB" does not end "PostgreSQL" |
+| … that were said at the same moment | no rivals: one message may contain two decisions on a subject |
 | any decision, constraint, goal, fact of a date, sum, place, duration, with another value (`matters`) | rivals |
-| other constraints, goals, facts; entities, procedures | never rivals: several of one subject hold side by side |
+| other constraints, goals, facts; entities, procedures | never rivals: several on one subject are valid side by side |
 | any two that cannot both be followed (`stance.contradicting`), valid at once | contradict, and both stay valid |
-| … but preferences of different users | nothing |
-| another subject, or none | nothing: unrelated memories never retire each other |
-| most tags in common | related, as strongly as their tags overlap |
+| … but preferences of different users | no effect |
+| another subject, or none | no effect: unrelated memories never end each other |
+| most tags in common | related, with the overlap of their tags as strength |
 
-The end of a memory follows from what is there: the earliest of its own end (`StoredMemory.ends`), the beginning of the
-next memory that supersedes it, and the beginning of one that supersedes it by hand. `Intervals.settle` brings memories
-to it, with the relationships and the history that go with it. So a late message lands in the past, nothing else moves,
-and what a deleted memory had closed holds again, until the next rival.
+The end of a memory is computed from the stored memories: the earliest of its own end (`StoredMemory.ends`), the start
+of the next memory that supersedes it, and the start of one that supersedes it by hand. `Intervals.settle` sets it,
+with its relationships and history. So a late message takes its place in the past without changing other memories, and
+a memory that a deleted one had ended is valid again, until the next rival.
 
-A group's list has the latest `long_term.rivals` memories; what lies before them is found along what they supersede, and
-takes the place of one that leaves the list.
+A group's list has the latest `long_term.rivals` memories; earlier ones are found through what those supersede, and
+move up when one leaves the list.
 """
 
 import re
@@ -36,15 +36,15 @@ from models.project.shards import StoredMemory
 from models.project.validity import is_valid
 
 SUPERSEDING: Final = frozenset({MemoryType.DECISION, MemoryType.PREFERENCE})
-"""Types of which a newer memory of the same subject closes the older one."""
+"""Types of which a newer memory on the same subject ends the older one."""
 _VALUED: Final = (MemoryType.DECISION, MemoryType.CONSTRAINT, MemoryType.GOAL, MemoryType.FACT)
-"""Types that can each say which date, sum, place or duration something has."""
+"""Types that can state a date, sum, place or duration."""
 _OF_ONE_VALUE = re.compile(r"\b(?:date|place|cost|duration|deadline|budget)\b")
-"""Subjects of which several statements cannot hold side by side."""
+"""Subjects on which only one statement can be valid at a time."""
 
 
 def group_of(memory: ProjectMemory) -> str:
-    """Name of the list of memories of its type and subject, and holder if it has one; empty without a subject."""
+    """Name of the group of a memory: its type, subject and holder, if any; empty without a subject."""
     return group_named(memory.type, memory.subject, holder(memory)) if memory.subject else ""
 
 
@@ -54,7 +54,7 @@ def group_named(memory_type: MemoryType, subject: str, holder_id: str) -> str:
 
 
 def groups_of(memory: ProjectMemory) -> list[str]:
-    """Names of all lists whose memories may be rivals of one; its own first, none without rivals."""
+    """Names of all groups whose memories may be rivals of this one, its own first; empty if it can have none."""
     if not memory.subject:
         return []
     valued = memory.type in _VALUED and _OF_ONE_VALUE.search(memory.subject) is not None
@@ -63,7 +63,7 @@ def groups_of(memory: ProjectMemory) -> list[str]:
 
 
 def supersedes(newer: ProjectMemory, older: ProjectMemory) -> bool:
-    """True if one closes the other, both of one group."""
+    """True if `newer` ends `older`, both of one group."""
     if newer.valid_from <= older.valid_from:
         return False
     if newer.type is not older.type or newer.type not in SUPERSEDING:
@@ -74,7 +74,7 @@ def supersedes(newer: ProjectMemory, older: ProjectMemory) -> bool:
 
 
 def contradict(one: ProjectMemory, other: ProjectMemory) -> bool:
-    """True if both hold at some time and cannot both be followed."""
+    """True if both are valid at some time and cannot both be followed."""
     personal = MemoryType.PREFERENCE in {one.type, other.type}
     if personal and one.sources and other.sources and one.sources[0].user_id != other.sources[0].user_id:
         return False
@@ -82,31 +82,31 @@ def contradict(one: ProjectMemory, other: ProjectMemory) -> bool:
 
 
 def tag_overlap(one: ProjectMemory, other: ProjectMemory) -> float:
-    """Share of the tags of both that both have (Jaccard), 0-1."""
+    """Overlap of the tags of both (Jaccard), 0-1."""
     a, b = set(one.tags), set(other.tags)
     return len(a & b) / len(a | b) if a and b else 0.0
 
 
 def overlap(one: ProjectMemory, other: ProjectMemory) -> bool:
-    """True if both hold at some time."""
+    """True if both are valid at some time."""
     return (one.valid_until is None or other.valid_from < one.valid_until) and (
         other.valid_until is None or one.valid_from < other.valid_until
     )
 
 
 FULL: Final = 1.0
-"""Strength of a relationship that the rules are sure of."""
+"""Strength of a relationship that the rules set."""
 
 
 class Intervals(Edges):
-    """Intervals of memories that are being changed."""
+    """Intervals of the memories of a change."""
 
     def group(self, memory: ProjectMemory, *, back_to: datetime | None = None) -> list[StoredMemory]:
-        """Memories that may be its rivals, by subject, type and holder (`groups_of`), without itself; oldest first.
+        """Possible rivals of a memory, by subject, type and holder (`groups_of`), without itself; oldest first.
 
         Args:
-            memory: Need not be kept yet.
-            back_to: Look for those that are listed no longer, back to this time and to what ended there.
+            memory: It need not be stored yet.
+            back_to: Also find those that are no longer listed, back to this time, with memories that ended there.
         """
         names = groups_of(memory)
         listed = [each for name in names for each in self.memories.subject(name)]
@@ -120,7 +120,7 @@ class Intervals(Edges):
     def _superseded(
         self, names: Container[str], members: Iterable[StoredMemory], known: Container[str]
     ) -> list[StoredMemory]:
-        """Further members of groups, which these ones supersede."""
+        """Further members of the groups that these memories supersede."""
         found = {
             edge.target_id: None for each in members for edge in each.memory.relationships if edge.type == SUPERSEDES
         }
@@ -128,7 +128,7 @@ class Intervals(Edges):
         return [kept for kept in others if kept is not None and group_of(kept.memory) in names]
 
     def list_in_group(self, kept: StoredMemory) -> None:
-        """Take a memory into the list of its group, at its time."""
+        """Insert a memory into the list of its group, by time."""
         name = group_of(kept.memory)
         if not name:
             return
@@ -141,7 +141,7 @@ class Intervals(Edges):
         self.memories.set_subject(name, ids)
 
     def unlist_from_group(self, memory: ProjectMemory) -> None:
-        """Take it out again, as long as it has its relationships: what follows in its place is found along those."""
+        """Remove a memory from its group's list, while it has its relationships: they lead to the one that moves up."""
         name = group_of(memory)
         listed = self.memories.subject(name) if name else []
         if memory.id not in listed:
@@ -154,9 +154,9 @@ class Intervals(Edges):
         self.memories.set_subject(name, ids)
 
     def split(self, group: Sequence[StoredMemory], draft: ProjectMemory) -> list[StoredMemory]:
-        """Cut those in two that were said both before and after a rival begins; gives the group with the new halves.
+        """Split memories that were stated both before and after the start of a rival; returns the group with the parts.
 
-        What was said of them later is a memory of its own, from when it was said; it is not listed yet.
+        The later statements become a separate memory, valid from their time; it is not listed yet.
         """
         result = list(group)
         for kept in group:
@@ -193,23 +193,23 @@ class Intervals(Edges):
         return self.put(later, "created")
 
     def settle_group(self, memory_id: str, group: Sequence[StoredMemory]) -> None:
-        """Bring a memory and its group to their ends.
+        """Set the ends of a memory and its group.
 
         Args:
             memory_id: The memory.
-            group: As it was before the memory was listed: the list may have lost its oldest by that.
+            group: The group before the memory was listed, which may have removed the oldest from the list.
         """
         kept = self.get(memory_id)
         members = sorted([*group, kept] if kept is not None else group, key=by_begin)
         self.settle(members, members)
 
     def settle(self, targets: Iterable[StoredMemory], group: Sequence[StoredMemory], *, by_hand: bool = False) -> None:
-        """Bring memories to their ends.
+        """Set the ends of memories.
 
         Args:
-            targets: These.
-            group: What may supersede them, by time.
-            by_hand: What supersedes them by hand has changed.
+            targets: The memories.
+            group: Memories that may supersede them, by time.
+            by_hand: Whether memories that supersede them by hand have changed.
         """
         for each in targets:
             kept = self.get(each.memory.id)
@@ -259,5 +259,5 @@ class Intervals(Edges):
 
 
 def by_begin(kept: StoredMemory) -> tuple[datetime, str]:
-    """Order of memories in time."""
+    """Sort key of memories by time."""
     return kept.memory.valid_from, kept.memory.id

@@ -1,18 +1,18 @@
-"""Everything of a project that can be found, as arrays, and its relevance to a query (Retrieval System).
+"""Searchable items of a project, as arrays, and their relevance to a query (Retrieval System).
 
 | score | of |
 |---|---|
-| semantic | TF-IDF similarity to the text, and of the similarity to the context the policy's share on top |
-| keyword | share of the text's terms that it has, and of the context's likewise; terms are stemmed |
-| recency | 0.5^(time since it was last said or accessed / half-life of long-term memories) |
+| semantic | TF-IDF similarity to the text, plus the policy's share of the similarity to the context |
+| keyword | share of the text's terms in the item, plus likewise for the context; terms are stemmed |
+| recency | 0.5^(time since it was last stated or accessed / half-life of long-term memories) |
 | importance | as stored; of an episode its significance, of a chunk 0 |
-| access | accesses × boost, of the most that they add to a decay factor |
+| access | accesses × boost, as a share of the largest boost of a decay factor |
 
-What was said has the time of its saying, whenever it was taken in: a year that is filled in later is a year old, and
-is found by its dates. A change by hand says nothing about that. Times of accesses are those of the retrievals.
+Statements have the time of their message, not of their import: a year imported later is a year old, and is found by
+its dates. Changes by hand do not affect that time. Times of accesses are those of the retrievals.
 
-A text without a term (stop words only, or empty) is replaced by the context; without that, semantic and keyword say
-nothing and their weights are left out, so that what is recent and important is found.
+A text without a term (stop words only, or empty) is replaced by the context; without context, semantic and keyword are
+0 and their weights are omitted, so that recent and important items are found.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ _ROW: Final = np.dtype(
         ("words", "i8"),
     ]
 )
-"""Times are seconds since 1970, UTC. A row of kind 0 is free, or not known at the time asked for; one of a negative
-kind is what was known from `known` until `replaced`. `words`: document of its text, numbered as its first row."""
+"""Times are seconds since 1970, UTC. A row of kind 0 is free, or unknown at the queried time; one of a negative kind
+is a past version, known from `known` until `replaced`. `words`: document of its text, numbered as its first row."""
 _FEWEST_ROWS: Final = 64
 Mask = NDArray[np.bool_]
 
 
 class Scored(Struct, frozen=True):
-    """All candidates' relevance to a query; rows of what must not be found are among them.
+    """All candidates' relevance to a query, including rows that the query does not allow.
 
     Attributes:
         total: Shape `(n_rows,)`.
@@ -78,9 +78,9 @@ class Scored(Struct, frozen=True):
 
 
 class Candidates:
-    """Memories, episodes and chunks of one project, a row each; of a memory further ones, for what was known before.
+    """Memories, episodes and chunks of one project, one row each, and one row for each past version of a memory.
 
-    Rows of what went are used again.
+    Rows of removed items are reused.
     """
 
     def __init__(self, policy: ProjectPolicy) -> None:
@@ -95,11 +95,11 @@ class Candidates:
         self._items: dict[int, Findable] = {}
 
     def put(self, item: Findable, versions: Sequence[tuple[datetime, Findable]] = ()) -> None:
-        """Take it in, or what changed of it; words are only read again if they changed.
+        """Add or update an item; its text is only indexed again if it changed.
 
         Args:
-            item: As it is.
-            versions: Since when what was known of it, the oldest first; last the item itself. None: always as it is.
+            item: The current version.
+            versions: Start and content of each known version, the oldest first, the item last; empty: only the item.
         """
         found, known = found_of(item), versions or [(_first_known(item), item)]
         rows = [*self._past_of.pop(found, ()), *([self._row_of[found]] if found in self._row_of else ())]
@@ -124,7 +124,7 @@ class Candidates:
             self._past_of[found] = past
 
     def _read(self, row: int, text: str | None, *, counts: bool) -> None:
-        """Make a row ready for what it will hold: its words, None if another row has them."""
+        """Prepare a row: index its text; None if another row has the same text."""
         before = self._items.get(row)
         if before is not None:
             self._unlabel(row)
@@ -134,7 +134,7 @@ class Candidates:
             self._words.put(row, terms(text), counts=counts)
 
     def drop(self, found: Found) -> None:
-        """Forget it; nothing if it is not there."""
+        """Remove an item; a no-op if it is missing."""
         if (row := self._row_of.pop(found, None)) is not None:
             for each in (row, *self._past_of.pop(found, ())):
                 self._give(each)
@@ -147,7 +147,7 @@ class Candidates:
         self._free.append(row)
 
     def known_by(self, then: datetime) -> Candidates:
-        """All as it was known at a time, counted as if nothing had come since; to be asked before anything changes."""
+        """The candidates as known at a time, with term counts of that time; to be used before the next change."""
         rows, at = self._rows[: len(self._found)].copy(), then.timestamp()
         there = (rows["kind"] != _NOTHING) & (rows["known"] <= at) & (at < rows["replaced"])
         rows["kind"] = np.where(there, np.abs(rows["kind"]), _NOTHING)
@@ -160,22 +160,22 @@ class Candidates:
         return other
 
     def find(self, item_id: str) -> Findable | None:
-        """The memory or episode of this id, if it is there."""
+        """The memory or episode with this id, or None."""
         row = self._row_of.get(("memory", item_id), self._row_of.get(("episode", item_id)))
         return None if row is None else self._items[row]
 
     def held(self, at: datetime) -> list[ProjectMemory]:
-        """Memories that held at a time, by id."""
+        """Memories that were valid at a time, by id."""
         rows, moment = self._rows[: len(self._found)], at.timestamp()
         holds = (rows["kind"] == _KINDS["memory"]) & (rows["valid_from"] <= moment) & (moment < rows["valid_until"])
         items = (self._items[row] for row in np.flatnonzero(holds).tolist())
         return sorted((item for item in items if isinstance(item, ProjectMemory)), key=lambda each: each.id)
 
     def item(self, found: Found) -> Findable:
-        """The whole of it.
+        """The whole item.
 
         Raises:
-            KeyError: It is not there.
+            KeyError: There is no such item.
         """
         return self._items[self._row_of[found]]
 
@@ -203,7 +203,7 @@ class Candidates:
         return Scored(total / summed if summed else total, parts)
 
     def allowed(self, query: RetrievalQuery, at: datetime) -> Mask:
-        """Which rows the query's filters and times let through, shape `(n_rows,)`."""
+        """Mask of the rows that match the query's filters and times, shape `(n_rows,)`."""
         filters, rows = query.filters, self._rows[: len(self._found)]
         moment = (query.valid_at or at).timestamp()
         kinds = [_KINDS["memory"]]
@@ -223,7 +223,7 @@ class Candidates:
         return mask
 
     def best(self, scored: Scored, allowed: Mask, *, threshold: float, top_k: int) -> list[tuple[Found, float]]:
-        """The most relevant that may be found, with their scores; of equal ones the first by kind and id."""
+        """The most relevant allowed items, with their scores; of equal ones the first by kind and id."""
         rows = np.flatnonzero(allowed & (scored.total >= threshold))
         if len(rows) > top_k:
             least = np.partition(scored.total[rows], -top_k)[-top_k]
@@ -232,11 +232,11 @@ class Candidates:
         return sorted(named, key=lambda each: (-each[1], each[0]))[:top_k]
 
     def scores(self, scored: Scored, found: Found) -> Scores:
-        """What one's relevance is made of."""
+        """Parts of an item's relevance."""
         return Scores(*scored.parts[:, self._row_of[found]].tolist())
 
     def lets(self, allowed: Mask, found: Found) -> bool:
-        """Whether it is there and let through."""
+        """Whether an item exists and is allowed."""
         row = self._row_of.get(found)
         return row is not None and bool(allowed[row])
 
@@ -282,7 +282,7 @@ class Candidates:
 
 
 def found_of(item: Findable) -> Found:
-    """Kind and id of it."""
+    """Kind and id of an item."""
     match item:
         case ProjectMemory():
             return "memory", item.id
@@ -324,7 +324,7 @@ def _labels(item: Findable) -> set[tuple[str, str]]:
 
 
 def _asked(filters: RetrievalFilters) -> list[list[tuple[str, str]]]:
-    """Labels of which one must be there, for each filter by them."""
+    """For each filter by labels, the labels of which an item must have one."""
     asked: dict[str, Sequence[str]] = {
         "type": filters.memory_types,
         "category": filters.categories,

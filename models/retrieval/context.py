@@ -1,9 +1,9 @@
 """Prompt of user memory: the source texts, and which parts of them fit a token budget (stage 3).
 
 `format_for_injection` and `long_term_prompt` write the source's layouts (stage 3, "Final Prompt Injection").
-`fit_prompt` chooses what goes in when not everything does, and fills what is left with turns that were found, each with
-its time, so that the newest statement of a matter stands last. What an app remembers stands before all of it, in the
-layout of app memory ("Memory Context Format"): `format_app_memories`, of which `fit_app_memories` chooses.
+`fit_prompt` selects parts when not all fit, and fills the rest of the budget with found turns, each with its time, so
+that the newest statement on a subject is last. An app's memories come first, in the layout of app memory ("Memory
+Context Format"): `format_app_memories` writes them, `fit_app_memories` selects them.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from models.text.words import CHARS_PER_TOKEN, estimate_tokens
 SUMMARY_CHARS = 150
 """Characters of an episode's summary in a prompt (user memory, stage 3)."""
 MIN_TOKENS = 64
-"""Smallest budget: headings, closing line and the beginning of the last turn fit into it, whatever they hold."""
+"""Smallest budget: headings, closing line and the beginning of any last turn fit into it."""
 
 _ELLIPSIS = "…"
 _LAST_TURN_CHARS = 40
-"""Characters of the last turn that facts never displace; headings and these make less than `MIN_TOKENS`."""
+"""Characters of the last turn that facts never displace; with the headings they are fewer than `MIN_TOKENS`."""
 _AFTER_PREFACE = "\n\n"
 _MEMORY = "# Long-term Memory"
 _PROFILE = "## User Profile"
@@ -35,46 +35,46 @@ _CLOSING = "\nAnswer consistently using the memory and conversation above."
 
 
 class PromptTurn(Protocol):
-    """A turn as far as a prompt shows it."""
+    """The fields of a turn that a prompt shows."""
 
     @property
     def role(self) -> str:
-        """Who speaks; at most 12 characters."""
+        """Role of the speaker; at most 12 characters."""
         ...
 
     @property
     def content(self) -> str:
-        """What is said."""
+        """Text of the turn."""
         ...
 
     @property
     def session_id(self) -> str:
-        """In which conversation."""
+        """Session of the turn."""
         ...
 
     @property
     def turn(self) -> int:
-        """Its number there."""
+        """Turn number in the session."""
         ...
 
     @property
     def timestamp(self) -> datetime:
-        """When, aware."""
+        """Time of the turn, with time zone."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A prompt within its budget, and how much of each sequence is in it.
+    """A prompt within its budget, and how much of each sequence it contains.
 
     Attributes:
         prompt: The text.
-        tokens: Of `prompt`, as estimated.
-        facts: The first so many facts are in it.
-        episodes: The first so many episodes are in it.
-        recent: The last so many turns are in it.
+        tokens: Estimated tokens of `prompt`.
+        facts: Number of facts in it, from the first.
+        episodes: Number of episodes in it, from the first.
+        recent: Number of recent turns in it, the latest ones.
         last_turn_cut: Whether the last turn ends in an ellipsis.
-        found: The first so many turns that were found are in it.
+        found: Number of found turns in it, from the first.
     """
 
     prompt: str
@@ -104,7 +104,7 @@ def long_term_prompt(
 
 
 def preface_room(token_budget: int) -> int:
-    """Characters that a preface of `fit_prompt` may have: half of the budget, so that a user's facts find room too.
+    """Largest length of a preface of `fit_prompt` in characters: half of the budget; the rest is for the user's memory.
 
     >>> preface_room(2_000), preface_room(MIN_TOKENS)
     (3998, 0)
@@ -123,23 +123,23 @@ def fit_prompt(
     found: Sequence[PromptTurn] = (),
     found_chars: int = SUMMARY_CHARS,
 ) -> Fitted:
-    """As much of the prompt as the budget allows.
+    """Build the largest prompt that fits the budget.
 
-    Facts come first, then the latest turns, then episodes, then turns that were found; of each the beginning of its own
-    order, without gaps. A fact is left out only if all facts together do not fit, and then no episode and no found turn
-    is in. The last turn is always in; it is cut if it does not fit whole. Found turns stand in order of time.
+    Facts come first, then the latest turns, then episodes, then found turns; each sequence is filled in its own order,
+    without gaps. A fact is omitted only if all facts together do not fit; then the prompt has no episode and no found
+    turn. The last turn is always included, and cut if it does not fit whole. Found turns are in order of time.
 
     Args:
         facts: The most important first.
         episodes: The nearest first.
         recent: In order of time.
-        token_budget: For the whole prompt, at least `MIN_TOKENS`.
-        preface: Stands first, whole; at most `preface_room` characters.
-        found: The best first, none that is among `recent`.
-        found_chars: Of the content of each, at most.
+        token_budget: Tokens of the whole prompt, at least `MIN_TOKENS`.
+        preface: First part, never cut; at most `preface_room` characters.
+        found: The best first, none of them in `recent`.
+        found_chars: Most characters of each found turn.
 
     Raises:
-        ValueError: The budget is below `MIN_TOKENS`, or the preface leaves less.
+        ValueError: The budget is below `MIN_TOKENS`, or the preface leaves less than that.
     """
     head = preface + _AFTER_PREFACE if preface else ""
     room = token_budget * CHARS_PER_TOKEN - len(head)
@@ -175,14 +175,14 @@ def _said_line(role: str, content: str) -> str:
 
 
 def _found_line(turn: PromptTurn, most_chars: int) -> str:
-    """One line, whatever it holds: what was said must not look like another turn, or like a heading."""
+    """A found turn as exactly one line: its text must not look like another turn or a heading."""
     said = " ".join(turn.content.split())
     cut = said if len(said) <= most_chars else said[: most_chars - 1] + _ELLIPSIS
     return f"- [{turn.timestamp.astimezone(UTC):%Y-%m-%d %H:%M}] {_said_line(turn.role, cut)}"
 
 
 def _those_that_fit(lines: Sequence[str], room: int) -> tuple[int, int]:
-    """How many of the first lines fit into `room` characters with their line breaks, and what room is left."""
+    """Number of first lines that fit into `room` characters with line breaks, and the characters left."""
     for n, line in enumerate(lines):
         if len(line) + 1 > room:
             return n, room
@@ -191,7 +191,7 @@ def _those_that_fit(lines: Sequence[str], room: int) -> tuple[int, int]:
 
 
 def _latest_turns(recent: Sequence[PromptTurn], room: int) -> tuple[list[str], bool, int]:
-    """Lines of the latest turns that fit, in order of time, whether the last was cut, and what room is left."""
+    """Lines of the latest turns that fit, in order of time, whether the last was cut, and the characters left."""
     if not recent:
         return [], False, room
     lines = [_said_line(turn.role, turn.content) for turn in recent]
@@ -202,17 +202,16 @@ def _latest_turns(recent: Sequence[PromptTurn], room: int) -> tuple[list[str], b
 
 
 class FittedMemories(NamedTuple):
-    """The text that goes into a prompt, and the memories that are in it."""
+    """Text for a prompt, and the memories in it."""
 
     text: str
     memories: Sequence[AppMemoryChanged]
 
 
 def format_app_memories(app_name: str, memories: Sequence[AppMemoryChanged]) -> str:
-    r"""Memories in the order given, exactly as the source writes them; nothing for none.
+    r"""Memories in the order given, exactly as the source writes them; empty without memories.
 
-    A memory takes one line, whatever it holds: what was remembered must not look like another memory, or like the
-    closing line.
+    A memory is always exactly one line: its text must not look like another memory or the closing line.
 
     >>> format_app_memories("shop", [])
     ''
@@ -235,12 +234,12 @@ def fit_app_memories(
     """The first ranked memories that fit, whole and without gaps.
 
     Args:
-        app_name: Whose.
-        memories: In the order in which they are to stand (app memory: the latest updated first).
-        ranked: The same, the one that is needed most first.
-        most: How many at most.
-        contents_chars: Characters of all their contents together (app memory, ~2,000).
-        text_chars: Characters of the whole text.
+        app_name: App of the memories.
+        memories: In the order of the text (app memory: the latest updated first).
+        ranked: The same memories, the most relevant first.
+        most: Largest number of memories.
+        contents_chars: Most characters of all contents together (app memory, ~2,000).
+        text_chars: Most characters of the whole text.
     """
     for n in range(min(most, len(ranked)), 0, -1):
         wanted = {id(memory) for memory in ranked[:n]}

@@ -2,19 +2,19 @@
 
 | section | priority | may take |
 |---|---|---|
-| system prompt | 1.0 | all of its length; what its reserve is too small for comes out of what is available |
+| system prompt | 1.0 | its full length; the part beyond its reserve reduces the available tokens |
 | recent messages | 0.9 for the newest, falling | 60 % of what is available |
-| memories and episodes | their relevance | 40 %, and what complete recent messages leave |
-| chunk summaries | 0.5 for the newest, falling | what complete memories leave |
+| memories and episodes | their relevance | 40 %, and what recent messages leave if all of them fit |
+| chunk summaries | 0.5 for the newest, falling | what memories leave if all of them fit |
 
-Available is the total without the system prompt and without the reserve of the current turn, into which nothing is put
-here. In a section the item of the highest priority comes first, and the first that does not fit ends it. A section
-passes on only what it leaves when all of its items are in; what memories and chunks leave then goes to older messages.
-With these two rules a larger budget never loses an item that a smaller one held: filling gaps with whatever is small
-enough would. Items are whole or not at all, also the newest message; a warning names what is missing.
+Available is the total without the system prompt and without the reserve of the current turn, which stays empty here.
+A section is filled by falling priority, and the first item that does not fit ends it. A section passes on unused
+tokens only if all of its items are in; what memories and chunks leave then goes to older messages. With these two
+rules a larger budget never loses an item that a smaller one included, which filling gaps with small items would do.
+Items are never cut, not even the newest message; a warning names what is missing.
 
-Tokens are counted per item, with its line break and its section's heading; so a counter must not find more tokens in a
-text than in its lines together. Four characters per token and OpenAI's tokenisers are such.
+Tokens are counted per item, with its line break and its section's heading; so a counter must not count more tokens in
+a text than in its lines together. Four characters per token and OpenAI's tokenisers meet this.
 """
 
 import itertools
@@ -40,11 +40,11 @@ _SECTIONS: Final[Mapping[SectionName, tuple[str, str]]] = {
     "chunks": ("## Earlier in the conversation", "chunk summaries"),
     "recent": ("## Conversation", "recent messages"),
 }
-"""Heading of each, and what is in it."""
+"""Heading of each section, and the name of its items."""
 
 
 _PARTS: Final = 10_000
-"""Shares are reckoned in whole parts: a rounded product could give a larger budget less."""
+"""Shares are computed in whole parts: with rounded products a larger budget could get less."""
 
 
 class TokenBudget(Struct, frozen=True, kw_only=True, gc=False):
@@ -70,7 +70,7 @@ class TokenBudget(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ContextMessage(Struct, frozen=True, kw_only=True, gc=False):
-    """A message at hand: a turn, as it was said."""
+    """A recent message: a turn with its original text."""
 
     turn: int
     role: str
@@ -78,12 +78,12 @@ class ContextMessage(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ContextInputs(Struct, frozen=True, kw_only=True):
-    """All that could be told.
+    """All candidates for a context.
 
     Attributes:
-        recent: In order of time.
-        memories: What was retrieved, the most relevant first.
-        chunks: Of the conversation, in order of time.
+        recent: Recent messages in order of time.
+        memories: Retrieved memories and episodes, the most relevant first.
+        chunks: Chunks of the conversation in order of time.
     """
 
     system_prompt: str = ""
@@ -113,9 +113,9 @@ class BuiltContext(Struct, frozen=True, kw_only=True):
 
     Attributes:
         items: In the order of the text: system prompt, memories, chunks, messages in order of time.
-        text: What the language model is told.
-        warnings: What did not fit, and a system prompt that is longer than its reserve. No text of anybody.
-        total_tokens: Of all items; those of `text` are not more.
+        text: Text for the language model.
+        warnings: What did not fit, and a system prompt that is longer than its reserve. Contains no user text.
+        total_tokens: Tokens of all items; `text` has no more.
     """
 
     items: list[ContextItem]
@@ -126,7 +126,7 @@ class BuiltContext(Struct, frozen=True, kw_only=True):
 
 
 class _Section(NamedTuple):
-    """Items by falling priority, and how many of them are in."""
+    """Items by falling priority, and how many of them are included."""
 
     items: list[ContextItem]
     taken: int
@@ -142,10 +142,10 @@ class _Section(NamedTuple):
 
 
 def build_context(inputs: ContextInputs, policy: ContextPolicy, tokens: TokenCounter) -> BuiltContext:
-    """As much as fits, by priority; the same input gives the same context, a larger total only more of it.
+    """Build the context that fits, by priority; deterministic, and a larger total only adds items.
 
     Raises:
-        BudgetTooSmall: The total does not hold the system prompt and the reserve of the current turn.
+        BudgetTooSmall: The total is smaller than the system prompt and the reserve of the current turn.
     """
     prompt = inputs.system_prompt.strip()
     system = _items("system", [("", prompt)] if prompt else [], [SYSTEM_PRIORITY], tokens)
@@ -168,10 +168,10 @@ def build_context(inputs: ContextInputs, policy: ContextPolicy, tokens: TokenCou
 
 
 def _budget_of(policy: ContextPolicy, system_tokens: int) -> TokenBudget:
-    """How a window is divided, with nothing in it yet.
+    """Division of an empty window.
 
     Raises:
-        BudgetTooSmall: The total does not hold the system prompt and the reserve of the current turn.
+        BudgetTooSmall: The total is smaller than the system prompt and the reserve of the current turn.
     """
     reserved = max(policy.system_tokens, system_tokens)
     available = policy.total_tokens - reserved - policy.working_tokens
@@ -193,7 +193,7 @@ def _budget_of(policy: ContextPolicy, system_tokens: int) -> TokenBudget:
 
 
 def scaled_to(policy: ContextPolicy, total_tokens: int) -> ContextPolicy:
-    """The same policy for a window of another size: reserves keep their share of it, rounded down together.
+    """The same policy for a window of another size: reserves keep their share, rounded down together.
 
     >>> scaled = scaled_to(ContextPolicy(), 4_000)
     >>> scaled.total_tokens, scaled.system_tokens, scaled.working_tokens
@@ -205,13 +205,13 @@ def scaled_to(policy: ContextPolicy, total_tokens: int) -> ContextPolicy:
 
 
 def query_of(text: str, recent: Sequence[ContextMessage], policy: ContextPolicy) -> RetrievalQuery:
-    """What to retrieve for a context: the user's text, with the latest messages around it."""
+    """Retrieval query for a context: the user's text, with the latest messages as its context."""
     latest = recent[len(recent) - min(policy.query_messages, len(recent)) :]
     return RetrievalQuery(text=text, context="\n".join(message.content for message in latest))
 
 
 def _allocated(inputs: ContextInputs, budget: TokenBudget, tokens: TokenCounter) -> tuple[_Section, _Section, _Section]:
-    """Recent messages, memories and chunks, each as far as it goes."""
+    """Recent messages, memories and chunks, each filled up to its budget."""
     retrieved = {found.id for found in inputs.memories}
     said = [(str(message.turn), f"{message.role}: {message.content.strip()}") for message in reversed(inputs.recent)]
     known = [(found.id, _memory_line(found)) for found in inputs.memories]
@@ -230,7 +230,7 @@ def _allocated(inputs: ContextInputs, budget: TokenBudget, tokens: TokenCounter)
 def _items(
     section: SectionName, lines: Sequence[tuple[str, str]], priorities: Sequence[float], tokens: TokenCounter
 ) -> list[ContextItem]:
-    """Items by falling priority; the first is charged with the heading."""
+    """Items by falling priority; the first includes the tokens of the heading."""
     heads = itertools.chain([_heading(section)], itertools.repeat(""))
     return [
         ContextItem(section=section, id=item_id, text=line, tokens=tokens(f"{head}{line}\n"), priority=priority)
@@ -249,7 +249,7 @@ def _filled(items: list[ContextItem], room: int) -> _Section:
 
 
 def _falling(first: float, beyond: float, count: int) -> list[float]:
-    """Evenly from the first on, without reaching what is beyond.
+    """Evenly falling values from `first` on, all above `beyond`.
 
     >>> _falling(0.5, 0.0, 2)
     [0.5, 0.25]
@@ -258,12 +258,12 @@ def _falling(first: float, beyond: float, count: int) -> list[float]:
 
 
 def _heading(section: SectionName) -> str:
-    """What stands before a section's first line, with the empty line before it."""
+    """Heading of a section, with the empty line before it."""
     return f"\n{_SECTIONS[section][0]}\n" if section in _SECTIONS else ""
 
 
 def _memory_line(found: RetrievedItem) -> str:
-    """One line, whatever it holds: a memory must not look like another, or like a heading."""
+    """A memory as exactly one line: its text must not look like another memory or a heading."""
     match found.item:
         case ProjectMemory(type=kind, valid_from=at):
             label = kind.value
@@ -284,7 +284,7 @@ def _on_one_line(text: str) -> str:
 
 
 def _text(items: Sequence[ContextItem]) -> str:
-    """Sections in the order of the items, each under its heading."""
+    """Text of the sections in the order of the items, each under its heading."""
     parts = []
     for section, group in itertools.groupby(items, key=lambda item: item.section):
         parts += [_heading(section), *(f"{item.text}\n" for item in group)]
@@ -292,7 +292,7 @@ def _text(items: Sequence[ContextItem]) -> str:
 
 
 def _missing(section: _Section) -> str:
-    """What did not fit, by name."""
+    """Warning that names the items that did not fit."""
     left = section.items[section.taken :]
     name = left[0].section
     what = "turns" if name == "recent" else "ids"

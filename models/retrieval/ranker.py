@@ -2,9 +2,9 @@
 
     score(turn) = Σ_signal  weight · (signal(turn) − mean over the candidates)
 
-so that 0 is an average candidate, and a hit says itself why it is there. Weights are trained listwise on questions with
-known answers (`turntide lab train ranker`); each embedder has its own. Signals that read English words are the same for
-all turns of other languages, and then decide nothing.
+so that 0 is an average candidate, and the signals of a hit explain its rank. Weights are trained listwise on questions
+with known answers (`turntide lab train ranker`); each embedder has its own. Signals that read English words are equal
+for all turns in other languages, and then have no effect.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -27,29 +27,29 @@ from models.text.words import fold_text, words_of
 
 _RE = PatternTables("forms", room="retrieval").section("question")
 _BEFORE, _BEHIND = 3, 2
-"""Runs before a turn's and after it by whose terms it covers a question: it stands in their talk."""
+"""Runs before and after a turn's run whose terms also count for how much of a question the turn covers."""
 _NEAR_DAYS = 14
-"""What happened is often told some days later."""
+"""Days before a turn that count as near its event: events are often reported some days later."""
 _FEW_TERMS = 3
-"""A turn of so many terms has half the substance of a long one."""
+"""Number of terms at which a turn has half the substance of a long one."""
 _LISTED: Final = 60
-"""Candidates among which those of a list are chosen."""
+"""Candidates from which the results are chosen for a question that asks for a list."""
 _LAST_TERM = np.array([2**32 - 1], np.uint32)
-"""No id of a term is larger: behind it nothing is looked for."""
+"""Largest possible id of a term, as the end of a search."""
 Floats = NDArray[np.float64]
 
 
 class CandidateTurn(NamedTuple):
-    """A turn that may answer.
+    """A candidate turn.
 
     Attributes:
-        place: Its session, and its number in there.
+        place: Its session and turn number.
         speaker: Name that it begins with, folded; may be empty.
-        role: Of who says it.
-        said: Day on which it was said, an ordinal.
-        event: Days that it tells of.
-        traits: Of its text, packed.
-        carried: Its score by words and meaning with what its neighbours give (`fusion.carried`).
+        role: Role of the speaker.
+        said: Day of the turn, an ordinal.
+        event: Days of the event that it describes.
+        traits: Traits of its text, packed.
+        carried: Its score by words and meaning, including its neighbours' contribution (`fusion.carried`).
         session_best: The best score of its session.
         similarity: Its cosine to the question.
     """
@@ -66,7 +66,7 @@ class CandidateTurn(NamedTuple):
 
 
 class RankedTurn(NamedTuple):
-    """A candidate by its row, its score, and what each signal gave."""
+    """Row of a candidate, its score, and the contribution of each signal."""
 
     row: int
     score: float
@@ -81,14 +81,14 @@ SIGNALS: Final = (
 
 
 class _Runs:
-    """Runs of the candidates: turns of a session that follow each other and are one voice's, a name or else a role.
+    """Runs of candidates: consecutive turns of a session with the same speaker name, or without names the same role.
 
-    So a message of a burst has the neighbours that a long turn has. What is no candidate is unknown: a run ends there,
-    and has no neighbour. Where one voice says everything, each turn is a run.
+    So each message of a burst has the same neighbours as one long turn. Turns that are not candidates are unknown: a
+    run ends there, and has no neighbour. If all turns have one speaker, each turn is a run.
 
     Attributes:
         of: Each turn's run, `(n_turns,)`.
-        before: The run before each, and after; `n_runs`, which holds nothing, where there is none, `(n_runs + 1,)`.
+        before: The run before each; `n_runs`, the empty run, if there is none, `(n_runs + 1,)`. `after` likewise.
     """
 
     def __init__(self, places: Sequence[tuple[Hashable, int]], voices: Sequence[str]) -> None:
@@ -108,12 +108,12 @@ class _Runs:
         self.before[joined], self.after[joined - 1] = joined - 1, joined
 
     def most(self, values: Floats) -> Floats:
-        """The largest of each run's turns, and 0 of the run that holds nothing, `(n_runs + 1, …)`."""
+        """The largest value of each run's turns, and 0 for the empty run, `(n_runs + 1, …)`."""
         most = np.maximum.reduceat(values[self._order], self._starts, axis=0)
         return np.concatenate([most, np.zeros_like(most[:1])])
 
     def around(self, values: Floats, before: int, behind: int) -> Floats:
-        """The largest of each turn's run and so many runs before and behind it, `(n_turns, …)`."""
+        """The largest value of each turn's run and the given numbers of runs before and behind it, `(n_turns, …)`."""
         whole = most = self.most(values)
         for steps, towards in ((before, self.before), (behind, self.after)):
             there = towards
@@ -160,9 +160,9 @@ class Ranker:
     """Ranks by the weights of one embedder.
 
     Args:
-        weights: Signal → weight; one that is missing weighs nothing.
-        list_penalty: What a further turn of a session loses, in standard deviations of the scores, where a question
-            asks for several things: they stand in several sessions.
+        weights: Signal → weight; a missing one is 0.
+        list_penalty: Penalty of each further turn of a session, in standard deviations of the scores, if a question
+            asks for several things: these are usually in several sessions.
     """
 
     def __init__(self, weights: Mapping[str, float], list_penalty: float = 0.25) -> None:
@@ -170,13 +170,13 @@ class Ranker:
         self._list_penalty = list_penalty
 
     def rank(self, question: str, turns: Sequence[CandidateTurn], top_k: int | None = None) -> list[RankedTurn]:
-        """The best of the candidates, or all of them, best first; of equal ones the first given."""
+        """The best candidates, or all, best first; of equal ones the first given."""
         return self.weighed(question, turns, signals(question, turns), top_k) if turns else []
 
     def weighed(
         self, question: str, turns: Sequence[CandidateTurn], values: Floats, top_k: int | None = None
     ) -> list[RankedTurn]:
-        """Likewise, of signals that are known already."""
+        """As `rank`, from computed signals."""
         parts = (values - values.mean(axis=0)) * self._weights
         total = parts.sum(axis=1)
         order = np.argsort(-total, kind="stable")
@@ -190,26 +190,26 @@ class Ranker:
 
 @cache
 def ranker_of(embedder: str) -> Ranker | None:
-    """The ranker whose weights were trained with an embedder's vectors; None: rank by the formula."""
+    """The ranker trained with an embedder's vectors; None: use the formula."""
     weights = read_table("ranker", "retrieval").get(embedder)
     return Ranker(weights) if weights else None
 
 
 def formula(policy: RetrievalPolicy) -> Ranker:
-    """Ranks where no weights are known: by `fusion` and the speaker that is named."""
+    """Ranker for embedders without weights: by `fusion` and the named speaker."""
     return Ranker(
         {"carried": 1.0, "session_best": policy.session_share, "speaker": policy.speaker_bonus}, list_penalty=0.0
     )
 
 
 def named_speakers(query: str, speakers: Iterable[str]) -> set[str]:
-    """Speakers, folded, whom a question names. "John's dog" is John's."""
+    """Speakers, folded, that a question names, also in the genitive ("John's dog")."""
     asked = f" {' '.join(words_of(fold_text(query)))} ".replace("'s ", " ")
     return {speaker for speaker in speakers if speaker and f" {' '.join(words_of(speaker))} " in asked}
 
 
 def _matches(question: str, speakers: Iterable[str], traits: TurnTraits) -> tuple[Floats, Floats]:
-    """Whether each turn has each term of the question, and how near its nearest one is, `(n_turns, n_terms)`."""
+    """Whether each turn has each term of the question, and the cosine of its nearest term, `(n_turns, n_terms)`."""
     names = {term for speaker in speakers for term in terms(speaker)}
     asked = [forms for forms in dict.fromkeys(asked_terms(question, language_of(question))) if forms[0] not in names]
     own, column = np.array([term for forms in asked for term in forms], np.uint32), np.arange(len(asked))
@@ -232,14 +232,14 @@ def _matches(question: str, speakers: Iterable[str], traits: TurnTraits) -> tupl
 
 
 def _meet(days: Sequence[DayInterval | None], asked: Sequence[DayInterval]) -> Floats:
-    """1 where some days meet an interval that is asked for, else 0, `(n_turns,)`."""
+    """1 where a turn's days overlap an interval of the question, else 0, `(n_turns,)`."""
     return np.array([each is not None and any(each.overlaps(other) for other in asked) for each in days], np.float64)
 
 
 def _spread(
     order: NDArray[np.intp], total: Floats, sessions: Sequence[Hashable], penalty: float, most: int
 ) -> NDArray[np.intp]:
-    """The best anew, one after the other: each loses with every turn of its session that is chosen already."""
+    """Choose the best one after the other: each is penalised for every turn of its session chosen before."""
     listed, step = order[:_LISTED], penalty * float(total.std())
     left, of = total[listed], numbered([sessions[row] for row in listed.tolist()])
     spread = list[int]()

@@ -1,10 +1,10 @@
-"""Sequence signals of escalation, turn by turn: one small online signal each, together `SequenceSignals`.
+"""Sequence signals of escalation: small online signals, updated turn by turn, together `SequenceSignals`.
 
-A signal sees each observed user turn once, in the order of arrival (duplicates and late turns are kept out before), and
-keeps a few numbers, so a turn costs the same however long the session is. Its name in `SequenceSignals` is the name
-that weights, contributions and alerts use. All of them go through the same named checks in
-`tests/unit/test_sequence_rules.py` and `tests/property/test_sequence_signals_property.py`, just by standing here:
-adding one is a class, and a field at the end of `SequenceSignals`.
+A signal sees each observed user turn once, in order of arrival (duplicates and late turns are removed before), and
+stores a few numbers, so the cost of a turn does not depend on the length of the session. Its name in `SequenceSignals`
+is the name that weights, contributions and alerts use. `tests/unit/test_sequence_rules.py` and
+`tests/property/test_sequence_signals_property.py` check every signal of `SequenceSignals`: to add one, write a class
+and add a field at the end.
 """
 
 import math
@@ -19,16 +19,16 @@ from models.text.features import Features
 
 
 class Observation(Struct, frozen=True, gc=False):
-    """One weighed user turn, in the order of arrival.
+    """One scored user turn, in order of arrival.
 
     Attributes:
-        turn: Its number.
+        turn: Turn number.
         risk: Its own risk by the scorer, 0-1.
-        features: What it does (asks, orders, supposes, probes, rewrites rules).
-        marks: What the vectors say of it: bits of `models.state.vectors.TurnMark`.
-        nearness: Cosine to the user turn before it, None for the first or without vectors.
-        refused: Whether the assistant refused since the user turn before it.
-        reading: What a second reader thinks of it (`models.risk.reading`), None without one.
+        features: Kinds of speech in it (questions, orders, suppositions, probes, rewriting of rules).
+        marks: Marks from the vectors: bits of `models.state.vectors.TurnMark`.
+        nearness: Cosine to the previous user turn, None for the first or without vectors.
+        refused: Whether the assistant refused since the previous user turn.
+        reading: Result of the second reader (`models.risk.reading`), None without one.
     """
 
     turn: int
@@ -40,12 +40,12 @@ class Observation(Struct, frozen=True, gc=False):
     reading: float | None = None
 
     def is_near(self, mark: int) -> bool:
-        """Whether it is `NEAR` the user turn before it, or marked so by its vector."""
+        """Whether it is `NEAR` the previous user turn, or has this mark."""
         return bool(self.marks & mark or (self.nearness is not None and self.nearness >= NEAR))
 
 
 LOG_ODDS_BOUND = 6.0
-"""A risk beyond 0.9975 or below 0.0025 says no more: a scorer that small is not calibrated further out."""
+"""Risks are bounded to 0.0025-0.9975: a scorer this small is not calibrated beyond."""
 _LOWEST = 1.0 / (1.0 + math.exp(LOG_ODDS_BOUND))
 _HIGHEST = 1.0 - _LOWEST
 
@@ -72,7 +72,7 @@ def sigmoid(log_odds: float) -> float:
 
 
 def fade(half_life_turns: float) -> float:
-    """Factor per observation by which something halves in so many observations.
+    """Factor per observation for a half-life in observations.
 
     >>> round(fade(3) ** 3, 12)
     0.5
@@ -81,22 +81,22 @@ def fade(half_life_turns: float) -> float:
 
 
 def clip(value: float) -> float:
-    """Within 0-1."""
+    """Limit a value to 0-1."""
     return min(1.0, max(0.0, value))
 
 
 HALF_LIFE_TURNS = 16
-"""A conversation that matters is seldom longer; in one of thousands of turns old occurrences must not add up."""
+"""Relevant conversations are rarely longer; over thousands of turns old occurrences must not add up."""
 _FADE = fade(HALF_LIFE_TURNS)
 
 
 class Occurrences(Struct, array_like=True, gc=False):
-    """How often something happened, the older the less.
+    """A decaying count of occurrences.
 
     Attributes:
-        count: Sum of the occurrences' weights, each halved for every `HALF_LIFE_TURNS` observations since.
-        times: Occurrences, unfaded.
-        turn: Of the last one.
+        count: Sum of the occurrences' weights, each halved every `HALF_LIFE_TURNS` observations.
+        times: Number of occurrences, without decay.
+        turn: Turn of the last one.
     """
 
     count: float = 0.0
@@ -109,7 +109,7 @@ class Occurrences(Struct, array_like=True, gc=False):
         return self.count / (self.count + 1.0)
 
     def fade_and_add(self, weight: float, turn: int) -> None:
-        """One observation further, with an occurrence of this weight (0: none)."""
+        """Advance by one observation, with an occurrence of this weight (0: none)."""
         self.count *= _FADE
         if weight > 0.0:
             self.count += weight
@@ -118,18 +118,18 @@ class Occurrences(Struct, array_like=True, gc=False):
 
     @property
     def often(self) -> str:
-        """`3 times`."""
+        """Number of occurrences in words, for instance `3 times`."""
         return "1 time" if self.times == 1 else f"{self.times} times"
 
 
 # --- the level: a running mean of the turns' risk, shrunk towards an ordinary turn
 
 PRIOR_TURNS = 2.0
-"""Ordinary turns supposed beforehand, so that one turn makes no level: of all that was tried it gained most recall."""
+"""Ordinary turns in the prior, so that one turn alone sets no level: of the variants tried it gained most recall."""
 PRIOR_LOG_ODDS = -1.84
 """Log-odds of an ordinary turn's risk (0.14)."""
 LEVEL_HALF_LIFE_TURNS = 3
-"""The level is that of the present stretch of the conversation: a long calm past hides nothing."""
+"""The level follows the latest turns of the conversation: a long calm past does not hide a rise."""
 _LEVEL_FADE = fade(LEVEL_HALF_LIFE_TURNS)
 
 
@@ -137,9 +137,9 @@ class Level(Struct, array_like=True, gc=False):
     """Weighted mean of the log-odds of risk, `PRIOR_TURNS` ordinary turns included, as a risk.
 
     Attributes:
-        mean: Of the turns' log-odds, without the prior.
-        weight: Sum of the weights in it, the last turn's being 1; 0 before the first.
-        turn: The last one.
+        mean: Mean of the turns' log-odds, without the prior.
+        weight: Sum of the turns' weights, of which the last is 1; 0 before the first.
+        turn: Last turn.
     """
 
     why = "the turns up to {0.turn} are of risk {0.value:.2f} on average"
@@ -164,31 +164,31 @@ class Level(Struct, array_like=True, gc=False):
 # --- questions that gather on one matter, by vectors of the turns; 0 without them
 
 NEAR = 0.4
-"""Cosine from which two user turns are about one matter: follow-up questions reach it, other matters seldom do."""
+"""Cosine from which two user turns have one subject: follow-up questions reach it, other subjects rarely do."""
 
 ORDINARY_RISK = 0.1
-"""Risk up to which a question counts nothing: to ask on about bread, trains or a cat is what people do. Counting every
-question a little told the public dialogues apart as well, and alerted on each of six such rows of questions."""
+"""Risk up to which a question has weight 0: questions in a row about bread, trains or a cat are ordinary. A small
+weight for every question separated the public dialogues as well, and alerted on each of six such ordinary rows."""
 QUESTION_GAIN = 2.4
-"""What a question counts for each risk of 1 beyond that …"""
+"""Weight of a question per 1 of risk above `ORDINARY_RISK`."""
 OPENING = 0.25
-"""… and which part of it the first of a row does: a single question is no row yet."""
+"""Factor for the first question of a row: a single question is not a row."""
 QUESTION_FADE, OTHER_FADE = 0.9, 0.7
-"""What a question, and another kind of turn, leaves of the row; a word of thanks does not end it, and it is bounded."""
+"""Decay of the row per question, and per other turn: it is bounded, and one turn of thanks does not end it."""
 FULL_ROW = 1.0
 """Sum of a row at which the signal is 0.5: three questions of a risk of 0.3."""
 _NOTHING_LEFT = 0.05
 
 
 class InformationGathering(Struct, array_like=True, gc=False):
-    """How, what, where, which, who or when asked in a row about one matter, the riskier the more.
+    """Questions in a row (how, what, where, which, who, when) about one subject, weighted by risk.
 
-    A question counts where it is `NEAR` the turn before it or near the risky matter (`TurnMark.GATHERED`).
+    A question counts if it is `NEAR` the previous turn or near the risky subject (`TurnMark.GATHERED`).
 
     Attributes:
-        row: Sum of the questions' weights, fading with every turn.
-        questions: In the row.
-        turn: The last of them.
+        row: Sum of the questions' weights, which decays with every turn.
+        questions: Number of questions in the row.
+        turn: Turn of the last question.
     """
 
     why = "asks for particulars of one matter, {0.asked} up to turn {0.turn}"
@@ -210,7 +210,7 @@ class InformationGathering(Struct, array_like=True, gc=False):
 
     @property
     def asked(self) -> str:
-        """How many questions, in words."""
+        """Number of questions, in words."""
         return "1 question" if self.questions == 1 else f"{self.questions} questions"
 
     @property
@@ -234,15 +234,15 @@ class Instructions(Occurrences, array_like=True, gc=False):
 
 
 LEAST_RISK, FULL_RISK = 0.08, 0.2
-"""A refusal counts by the risk of what was refused, from nothing to all: an assistant that refuses bread recipes says
-something of itself."""
+"""Risk of the refused turn at which a refusal has weight 0, and weight 1: a refused bread recipe is no sign of risk by
+the user."""
 
 
 class Refusals(Occurrences, array_like=True, gc=False):
-    """How often the assistant refused something risky, each known with the user turn after it.
+    """How often the assistant refused something risky; a refusal is observed with the next user turn.
 
     Attributes:
-        before: Risk of the turn before.
+        before: Risk of the previous turn.
     """
 
     why = "the assistant refused {0.often}, last before turn {0.turn}"
@@ -254,15 +254,15 @@ class Refusals(Occurrences, array_like=True, gc=False):
         self.before = seen.risk
 
     def _weight_of(self, seen: Observation) -> float:  # noqa: ARG002 - others look at it
-        """What the refusal of the turn before this one counts, 0-1."""
+        """Weight of the refusal of the previous turn, 0-1."""
         return clip((self.before - LEAST_RISK) / (FULL_RISK - LEAST_RISK))
 
 
 class RefusedRephrased(Refusals, array_like=True, gc=False):
-    """How often a refusal was not taken: the next turn asks the same, or something no less risky.
+    """How often the user did not accept a refusal: the next turn asks the same, or something at least as risky.
 
-    A turn near the refused one, or a rephrasing of it, counts as the refusal does. One that is not, but of no
-    less risk than the turn before it, counts its risk of that; without vectors that is all there is to see.
+    A turn near the refused one, or a rephrasing of it, has the weight of the refusal. Another turn of at least the
+    refused turn's risk has that weight times its own risk; without vectors only this case can be observed.
     """
 
     why = "asked on after a refusal {0.often}, last at turn {0.turn}"
@@ -278,13 +278,13 @@ class RefusedRephrased(Refusals, array_like=True, gc=False):
 
 
 class Signal(Protocol):
-    """One way to see that a conversation escalates; itself the state it needs for that."""
+    """One signal of escalation; the object is its own state."""
 
     why: str
-    """Why the value is what it is: one clause with numbers and turn numbers, never text; `{0}` is the signal."""
+    """Explanation of the value: one clause with numbers and turn numbers, never text; `{0}` is the signal."""
 
     def observe(self, seen: Observation) -> None:
-        """Take one user turn in, in place, in O(1)."""
+        """Update with one user turn, in place, in O(1)."""
 
     @property
     def value(self) -> float:
@@ -310,13 +310,13 @@ class SequenceSignals(Struct, array_like=True, gc=False):
         return dict(zip(SIGNAL_NAMES, _values_of(self), strict=True))
 
     def phrases(self) -> dict[str, str]:
-        """Why each value is what it is, by name; of a signal at 0 it says nothing of use."""
+        """Explanation of each value, by name; meaningless for a signal at 0."""
         return {name: signal.why.format(signal) for name, signal in zip(SIGNAL_NAMES, _all_of(self), strict=True)}
 
 
 SIGNAL_NAMES: tuple[str, ...] = SequenceSignals.__struct_fields__
-"""Of all signals, in their order."""
+"""Names of all signals, in their order."""
 OF_COURSE = frozenset({"information_gathering", "refused_rephrased", "refusals"})
-"""Signals of how a talk goes, whatever it is about: `escalation.alone_bound` bounds them where nothing is risky."""
+"""Signals of the course of a conversation, whatever its subject: `escalation.alone_bound` bounds them without risk."""
 _all_of: Callable[[SequenceSignals], tuple[Signal, ...]] = attrgetter(*SIGNAL_NAMES)
 _values_of: Callable[[SequenceSignals], tuple[float, ...]] = attrgetter(*(f"{name}.value" for name in SIGNAL_NAMES))

@@ -1,15 +1,15 @@
-"""The trained turn scorer: what single user turns want, from words and a static embedding. Microseconds; English.
+"""The trained turn scorer: risk of single user turns from words and a static embedding. Microseconds; English.
 
 ```
 log-odds = offset + dense · embedding + mean of the words' weights + rules · risk by the rules
 ```
 
 The embedding is that of wordllama (256 dimensions) as whole numbers, the words are the text's distinct words and pairs
-of neighbours, hashed (feature hashing, Weinberger et al. 2009): the file holds no word of what it was trained on. All
-weights are whole numbers of -127 to 127 with one scale for each kind, and all sums are of whole numbers below 2^24:
-a risk is bit for bit the same in any batch and on any machine.
+of neighbours, hashed (feature hashing, Weinberger et al. 2009): the file contains no word of its training data. All
+weights are integers from -127 to 127 with one scale per kind, and all sums are of integers below 2^24: a risk is bit
+for bit the same in any batch and on any machine.
 
-A model sees each turn alone. What grows over turns is the business of `models.risk.sequence`.
+A model scores each turn alone. `models.risk.sequence` has the signals over several turns.
 """
 
 import math
@@ -31,30 +31,30 @@ from models.risk.sequence import SIGNAL_NAMES, sigmoid
 from models.text.words import fold_text, words_of
 
 DIMS = 256
-"""Of the embedding."""
+"""Dimensions of the embedding."""
 WORD_BITS = 14
-"""Of a hashed word: 16,384 weights, one byte each."""
+"""Bits of a hashed word: 16,384 weights, one byte each."""
 FORMAT = 1
-"""Raised when the layout or the meaning of a weight changes."""
+"""Version of the file format: increased when the layout or the meaning of a weight changes."""
 EMBEDDER = "wordllama"
 _WORD_MASK = (1 << WORD_BITS) - 1
 _SIGN_BIT = 1 << WORD_BITS
 _DECIMALS = 4
 _LARGEST = 1e6
-"""Log-odds that no weight reaches: a sum of a few such is still a number."""
+"""Limit of log-odds for valid weights: sums of a few weights stay finite."""
 _TRAIN = "Train one with `turntide lab train scorer`, or leave scorer.file empty for the shipped one."
 
 
 class TurnWeights(Struct, frozen=True, kw_only=True):
-    """What a turn is weighed by.
+    """Weights of the turn scorer.
 
     Attributes:
-        dense: Of the embedding's dimensions, `DIMS` bytes, each int8.
+        dense: Weights of the embedding's dimensions, `DIMS` bytes, each int8.
         dense_scale: Log-odds of a dense weight of 1 times a unit vector's dimension of 1.
-        words: Of the hashed words, `2 ** WORD_BITS` bytes, each int8.
+        words: Weights of the hashed words, `2 ** WORD_BITS` bytes, each int8.
         words_scale: Log-odds of a word's weight of 1.
         rules: Log-odds of a risk of 1 by the rules.
-        offset: Log-odds of a text that says nothing.
+        offset: Log-odds of a text without any feature.
     """
 
     dense: bytes
@@ -66,7 +66,7 @@ class TurnWeights(Struct, frozen=True, kw_only=True):
 
 
 class SourceCard(Struct, frozen=True):
-    """A source that a model was trained on."""
+    """A source of training data."""
 
     name: str
     label: str
@@ -76,15 +76,15 @@ class SourceCard(Struct, frozen=True):
 
 
 class ModelCard(Struct, frozen=True, kw_only=True):
-    """What anybody should know of a model before trusting it.
+    """Origin, quality and known failures of a model.
 
     Attributes:
-        trained_on: Day, ISO 8601.
-        seed: Of the training.
-        sources: What it learnt from.
+        trained_on: Day of the training, ISO 8601.
+        seed: Random seed of the training.
+        sources: Training data.
         base_rate: Share of escalating sessions that its probabilities assume.
-        measured: Figures on families not trained on, by name.
-        failures: What it is known to do wrong.
+        measured: Figures by name, on families that were not in the training data.
+        failures: Known failures.
     """
 
     trained_on: str
@@ -96,18 +96,18 @@ class ModelCard(Struct, frozen=True, kw_only=True):
 
 
 class ScorerFile(Struct, frozen=True, kw_only=True):
-    """Everything that a scorer's file holds."""
+    """Content of a scorer's file."""
 
     version: Annotated[str, Meta(min_length=1, max_length=64)]
-    """Named before the digest by all that names the file."""
+    """First part of the scorer's name, before the digest."""
     turn: TurnWeights
     base: int
-    """Log-odds of a session of which nothing is known, in ten-thousandths."""
+    """Log-odds of a session without observations, in ten-thousandths."""
     weights: dict[str, int]
-    """Of the sequence signals, in ten-thousandths of log-odds (`CombinationModel`); one that is not there counts 0."""
+    """Weights of the sequence signals, in ten-thousandths of log-odds (`CombinationModel`); a missing one is 0."""
     card: ModelCard
     harms: HarmWeights | None = None
-    """What tells kinds of harm; None in files of earlier releases: every alert is `other`."""
+    """Weights for kinds of harm; None in files of earlier releases: every alert is `other`."""
 
 
 class _Envelope(Struct, frozen=True, array_like=True):
@@ -126,10 +126,10 @@ class TurnModel:
     """A scorer's file, ready to score.
 
     Attributes:
-        file: What it holds.
-        name: Version and the first twelve digits of the file's SHA-256; alerts name it.
+        file: Content of the file.
+        name: Version and the first twelve digits of the file's SHA-256, as in alerts.
         data: The file's bytes.
-        combination: The weights of the calibrated combination that belong to it.
+        combination: Its weights of the calibrated combination.
     """
 
     def __init__(self, file: ScorerFile, data: bytes) -> None:
@@ -144,8 +144,8 @@ class TurnModel:
         """Risk of each turn, 0-1, to four digits.
 
         Args:
-            texts: What was said.
-            vectors: Their embeddings by wordllama, `(n_texts, 256)` float32; a zero row is a text without any.
+            texts: Texts of the turns.
+            vectors: Their embeddings by wordllama, `(n_texts, 256)` float32; a zero row is a text without one.
         """
         weights = self.file.turn
         risks = []
@@ -165,8 +165,8 @@ class TurnModel:
         """Kinds of harm of each turn, in per cent in the order of `Harm`; none where the file has no such weights.
 
         Args:
-            texts: What was said.
-            vectors: As `risks` takes them.
+            texts: Texts of the turns.
+            vectors: As for `risks`.
         """
         if (weights := self.file.harms) is None:
             return [()] * len(texts)
@@ -182,7 +182,7 @@ class TurnModel:
         return told
 
     def _words_mean(self, said: Sequence[str]) -> float:
-        """Sum of the words' signed weights by the root of their number: the text's words are a unit vector."""
+        """Sum of the words' signed weights over the root of their number: the text's words are a unit vector."""
         hashes = _hashes(said)
         if not hashes:
             return 0.0
@@ -192,7 +192,7 @@ class TurnModel:
 
 
 def word_hashes(folded: str) -> set[int]:
-    """Hashes of a folded text's distinct words and pairs of neighbours: `WORD_BITS` of place and one of sign."""
+    """Hashes of a folded text's distinct words and pairs of neighbours: `WORD_BITS` of index and one of sign."""
     return _hashes(words_of(folded))
 
 
@@ -203,12 +203,12 @@ def _hashes(said: Sequence[str]) -> set[int]:
 
 
 def place_of(word_hash: int) -> tuple[int, int]:
-    """Place of a hash among the weights, and its sign."""
+    """Index of a hash in the weights, and its sign."""
     return word_hash & _WORD_MASK, -1 if word_hash & _SIGN_BIT else 1
 
 
 def whole_vectors(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows as whole numbers of -127 to 127, zero rows as they are; each by itself, `(n, DIMS)` float32."""
+    """Rows quantised to integers from -127 to 127, each with its own scale; zero rows stay, `(n, DIMS)` float32."""
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     whole: NDArray[np.float32] = np.rint(
         vectors * np.divide(127.0, largest, out=np.zeros_like(largest), where=largest > 0)
@@ -217,7 +217,7 @@ def whole_vectors(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def dense_sums(vectors: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Products of unit rows with whole weights, exact before the division by the row's length.
+    """Products of unit rows with integer weights, exact before the division by the row's norm.
 
     `(n,)`; with weights of several kinds, `(DIMS, n_kinds)`, it is `(n_kinds, n)`.
     """
@@ -228,25 +228,25 @@ def dense_sums(vectors: NDArray[np.float32], weights: NDArray[np.float32]) -> ND
 
 
 def name_of(version: str, data: bytes) -> str:
-    """Version of a file of weights and the first digits of its SHA-256, by which all name it."""
+    """Name of a file of weights: its version and the first digits of its SHA-256."""
     return f"{version}@{sha256(data).hexdigest()[:12]}"
 
 
 def sealed(kind: str, file: Struct) -> bytes:
-    """The bytes of a file of weights: what it holds, with kind, format and digest."""
+    """The bytes of a file of weights: content, kind, format and digest."""
     body = msgspec.msgpack.encode(file)
     return msgspec.msgpack.encode(_Envelope(kind, FORMAT, sha256(body).digest(), body))
 
 
 def unsealed(data: bytes, kind: str, holds: type[_Held], named: str, instead: str) -> _Held:
-    """What a file of weights holds.
+    """Content of a file of weights.
 
     Args:
-        data: As `sealed` makes it.
-        kind: Of the file, `turntide-scorer` or `turntide-reader`.
-        holds: Its content.
-        named: The file in what is refused …
-        instead: … and what to do then.
+        data: Bytes from `sealed`.
+        kind: Kind of the file, `turntide-scorer` or `turntide-reader`.
+        holds: Type of its content.
+        named: Name of the file in errors.
+        instead: Advice in errors.
 
     Raises:
         ConfigurationError: A file of another kind or format, or a damaged one.
@@ -277,7 +277,7 @@ def read_model(data: bytes, named: str) -> TurnModel:
     """Read a scorer's file.
 
     Raises:
-        ConfigurationError: As `unsealed`, or weights that cannot be meant.
+        ConfigurationError: As `unsealed`, or the weights are out of range.
     """
     file = unsealed(data, _KIND, ScorerFile, named, _TRAIN)
     for objection in _objections(file):
@@ -286,7 +286,7 @@ def read_model(data: bytes, named: str) -> TurnModel:
 
 
 def _objections(file: ScorerFile) -> Iterator[str]:
-    """What is wrong with the weights of a whole file; one that nobody notices would be silence."""
+    """Errors in the weights of a complete file, which would otherwise only show as missing alerts."""
     turn = file.turn
     if len(turn.dense) != DIMS or len(turn.words) != 1 << WORD_BITS:
         yield "has weights of another size than this release"

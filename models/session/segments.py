@@ -1,11 +1,11 @@
-"""Layer 2, the working memory: summaries of the last turns, five by five (risk memory).
+"""Layer 2, the working memory: summaries of the last turns in groups of five (risk memory).
 
-A segment that leaves the working memory leaves a line (`PastSegments`), so that a long session's episode speaks for
-all of it.
+A segment removed from the working memory leaves one line (`PastSegments`), so that the episode of a long session
+covers all of it.
 
-A segment is `segment_turns` counted turns. Which ones: the open segment takes counted turns as they come, also one
-that comes late; full, it is ordered by turn number and compacted. So every counted turn is in exactly one segment and
-compaction never waits; in order these are the ranges (0, 4), (5, 9), (10, 14) with both ends inside.
+A segment is `segment_turns` counted turns. The open segment takes counted turns in order of arrival, also late ones;
+when full, it is ordered by turn number and compacted. So every counted turn is in exactly one segment and compaction
+never waits; for turns in order these are the ranges (0, 4), (5, 9), (10, 14), both ends included.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from models.text.words import estimate_tokens, utf8_bytes
 
 
 class KeptSegment(Struct, frozen=True, array_like=True):
-    """What is kept of some turns. Risk is the mean of the scored ones, 0 without any."""
+    """Summary of some turns. Risk is the mean of the scored ones, 0 without any."""
 
     turns: list[int]
     summary: str
@@ -43,12 +43,12 @@ class KeptSegment(Struct, frozen=True, array_like=True):
 
     @property
     def last_turn(self) -> int:
-        """Highest turn number, inside."""
+        """Highest turn number, included."""
         return self.turns[-1]
 
 
 class SegmentRef(Struct, frozen=True, array_like=True, gc=False):
-    """Where a segment of the working memory is kept, without reading it."""
+    """Reference to a segment of the working memory, without its content."""
 
     slot: int
     first_turn: int
@@ -56,7 +56,7 @@ class SegmentRef(Struct, frozen=True, array_like=True, gc=False):
 
 
 _PAST = "l"
-"""With what names of parts begin that keep a line each."""
+"""Prefix of the names of parts that store one line each."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(KeptSegment).decode
 
@@ -64,7 +64,7 @@ _decode = msgspec.msgpack.Decoder(KeptSegment).decode
 def compact(turns: Sequence[BufferedTurn], policy: Policy, said: Sequence[Said] | None = None) -> KeptSegment:
     """Summarise some turns, ordered by number. Topics, rising risk and requests come first (risk memory, layer 2).
 
-    `said` are the turns' sentences, where the caller has them already.
+    `said` are the turns' sentences, if the caller has them.
     """
     memory = policy.memory
     summary = summarise(
@@ -92,14 +92,14 @@ def compact(turns: Sequence[BufferedTurn], policy: Policy, said: Sequence[Said] 
 
 
 class WorkingMemory:
-    """The last segments, a ring of parts. `refs` is kept in the head, oldest first; changed in place."""
+    """The last segments, a ring of parts. `refs` is stored in the head, oldest first; changed in place."""
 
     def __init__(self, refs: list[SegmentRef], parts: Parts) -> None:
         self.refs = refs
         self._parts = parts
 
     def append(self, segment: KeptSegment, capacity: int) -> list[KeptSegment]:
-        """Add a segment; the oldest beyond `capacity` give way. Gives those."""
+        """Add a segment; removes and returns the oldest beyond `capacity`."""
         left = [self.read(ref) for ref in self.refs[: max(0, len(self.refs) + 1 - capacity)]]
         while len(self.refs) > capacity:
             self._parts.drop(f"s{self.refs.pop(0).slot}")
@@ -112,57 +112,57 @@ class WorkingMemory:
         return left
 
     def find(self, first_turn: int, last_turn: int, ended_at: datetime | None = None) -> SegmentRef | None:
-        """The kept segment with this range, and this end where one is named, or None."""
+        """The stored segment with this range, and with this end if given, or None."""
         for ref in self.refs:
             if ref.first_turn == first_turn and ref.last_turn == last_turn:
                 return ref if ended_at is None or self.read(ref).ended_at == ended_at else None
         return None
 
     def read(self, ref: SegmentRef) -> KeptSegment:
-        """A kept segment."""
+        """Read a stored segment."""
         data = self._parts.get(f"s{ref.slot}")
         assert data is not None, "the head and its parts are written together"  # noqa: S101
         return _decode(data)
 
     def replace(self, ref: SegmentRef, summary: str, summarised_by: str) -> KeptSegment:
-        """Put a better summary in the place of a segment's present one."""
+        """Replace a segment's summary by a better one."""
         segment = msgspec.structs.replace(self.read(ref), summary=summary, summarised_by=summarised_by)
         self._parts.put(f"s{ref.slot}", _encode(segment))
         return segment
 
     def all(self) -> list[KeptSegment]:
-        """The kept segments, oldest first."""
+        """The stored segments, oldest first."""
         return [self.read(ref) for ref in self.refs]
 
 
 class PastSegment(Struct, frozen=True, array_like=True, gc=False):
-    """What is kept of a segment that left the working memory."""
+    """Line of a segment that was removed from the working memory."""
 
     first_turn: int
     risk_mean: float
     summary: str
-    """The sentence of its summary that says most."""
+    """The most informative sentence of its summary."""
 
 
 _decode_past = msgspec.msgpack.Decoder(PastSegment).decode
 
 
 class PastSegments:
-    """Lines of segments that left the working memory, a part each; changed in place.
+    """Lines of segments removed from the working memory, one part each; changed in place.
 
-    There are as many as the policy says: of more the one goes whose neighbours are nearest to each other, a risky one
-    later. So they stay spread over the whole session, and a segment that leaves writes one line and no more.
+    The policy limits their number: beyond it the line whose neighbours are closest to each other is removed, risky ones
+    later. So they stay spread over the whole session, and a removed segment writes exactly one line.
     """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     def all(self) -> list[PastSegment]:
-        """By turn."""
+        """All lines, in order of turn."""
         return [line for line, _ in self._named()]
 
     def add(self, segment: KeptSegment, policy: Policy) -> None:
-        """Keep a line of a segment."""
+        """Store the line of a segment."""
         memory, named = policy.memory, self._named()
         passage = Passage(segment.summary, segment.risk_mean)
         chars = memory.past_segment_chars
@@ -184,7 +184,7 @@ class PastSegments:
 
 
 def _missed_least(lines: Sequence[PastSegment], last_turn: int) -> int:
-    """Place of the line without which the others are spread best; the first stays as long as there is another."""
+    """Index of the line to remove so that the others are spread best; the first is removed only if it is alone."""
     turns = [*(line.first_turn for line in lines), last_turn + 1]
     gaps = [(turns[n + 1] - turns[n - 1]) * (1 + lines[n].risk_mean) for n in range(1, len(lines))]
     return 1 + gaps.index(min(gaps)) if gaps else 0
@@ -193,14 +193,14 @@ def _missed_least(lines: Sequence[PastSegment], last_turn: int) -> int:
 def close_episode(
     past: Sequence[PastSegment], segments: Sequence[KeptSegment], repeated_topics: Mapping[str, int], policy: Policy
 ) -> Summary:
-    """Summary of a whole session from those of its segments, with the topics most turns named.
+    """Summary of a whole session from those of its segments, with the topics that most turns named.
 
-    It has a sentence of each equal part of the session, as many parts as sentences, before it has two of any.
+    It takes one sentence from each equal part of the session, as many parts as sentences, before two from any.
 
     Args:
-        past: Of segments that left the working memory.
+        past: Lines of segments removed from the working memory.
         segments: The working memory, oldest first: with defaults the last 50 turns.
-        repeated_topics: Topic to turns, of the whole session.
+        repeated_topics: Topic → number of turns, of the whole session.
         policy: Sizes.
     """
     memory = policy.memory

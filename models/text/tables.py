@@ -1,9 +1,9 @@
-"""Tables of patterns: most of the hand-written English, as rows of `data/*.toml` of a room, read and compiled once.
+"""Tables of patterns: most of the hand-written English rules, as rows of a package's `data/*.toml`, compiled once.
 
 Tables come first in a file. A row ends with a text that its pattern matches, one that it does not, and the pattern;
-the reader of a table says what the cells before these mean. Then follow `[pieces]`, parts of patterns, and `[words]`,
-lists of which a pattern takes any; an underscore stands for a blank inside of one. `{NAME}` stands for a piece or a
-list. A line break in a pattern and the blanks behind it mean nothing. Other sections hold long patterns of a module.
+the module that reads the table documents the cells before these. Then follow `[pieces]`, parts of patterns, and
+`[words]`, lists of alternatives; an underscore in one stands for a blank. `{NAME}` stands for a piece or a list. A
+line break in a pattern and the blanks after it are ignored. Other sections contain long patterns of a module.
 """
 
 import re
@@ -21,10 +21,10 @@ class PatternRow(NamedTuple):
     """A row of a table.
 
     Attributes:
-        cells: What the table's reader knows how to read.
-        matches: A text that the pattern matches …
-        differs: … and one that it does not.
-        pattern: Compiled.
+        cells: Cells whose meaning the table's reader defines.
+        matches: A text that the pattern matches.
+        differs: A text that the pattern does not match.
+        pattern: The compiled pattern.
     """
 
     cells: tuple[Any, ...]
@@ -42,7 +42,7 @@ class PatternSection:
 
 @cache
 def read_table(name: str, room: str = "language") -> dict[str, Any]:
-    """The content of a file as it stands, by its name without ending and the package of `models` whose `data` it is."""
+    """The content of a file, by its name without extension and the package of `models` whose `data` has it."""
     return tomllib.loads((files("models") / room / "data" / f"{name}.toml").read_text(encoding="utf-8"))
 
 
@@ -57,7 +57,7 @@ def any_of(words: Iterable[str]) -> str:
 
 
 def by_way(forms: str) -> dict[str, str]:
-    """From each way of writing to its form; an underscore stands for a blank.
+    """Map each spelling to its form; an underscore stands for a blank.
 
     >>> by_way("you=u I'm=i_am|im")
     {'u': 'you', 'i_am': "I'm", 'im': "I'm"}
@@ -67,7 +67,7 @@ def by_way(forms: str) -> dict[str, str]:
 
 
 def by_word(groups: Mapping[str, str]) -> dict[str, str]:
-    """From each word to its group; an underscore stands for a blank. Of a word in two groups, the last counts.
+    """Map each word to its group; an underscore stands for a blank. For a word in two groups, the last wins.
 
     >>> by_word({"phone": "phone cell_number"})
     {'phone': 'phone', 'cell number': 'phone'}
@@ -79,10 +79,10 @@ class PatternTables:
     """Tables of one or more files.
 
     Args:
-        names: Of the files, without their ending.
-        words: Lists that the files may name beside their own.
-        pieces: Likewise parts of patterns.
-        flags: Of all patterns.
+        names: Names of the files, without extension.
+        words: Lists that the files may use besides their own.
+        pieces: Parts of patterns, likewise.
+        flags: Flags of all patterns.
         room: Package of `models` whose `data` has the files.
     """
 
@@ -112,7 +112,7 @@ class PatternTables:
         ]
 
     def alternatives(self, name: str) -> str:
-        """The patterns of a table as one, which matches what any of them does."""
+        """The patterns of a table as one with alternatives."""
         return "|".join(self._spelt_out(pattern) for *_, pattern in self._tables[name])
 
     def names(self) -> list[str]:
@@ -126,7 +126,7 @@ class PatternTables:
         return self._spelt_out(self._pieces[name])
 
     def pattern(self, name: str) -> re.Pattern[str]:
-        """A piece as a pattern of its own."""
+        """A piece, compiled as a pattern."""
         return re.compile(self.piece(name), self._flags)
 
     def section(self, name: str) -> PatternSection:
@@ -137,12 +137,12 @@ class PatternTables:
         return section
 
     def words(self, cell: str) -> list[str]:
-        """Words of a cell; `{NAME}` stands for those of a list."""
+        """Words of a cell; `{NAME}` stands for the words of a list."""
         named = _NAME.sub(lambda found: " ".join(self._words[found[1]]), cell)
         return list(dict.fromkeys(named.split()))
 
     def word_set(self, *names: str) -> frozenset[str]:
-        """The words of lists together."""
+        """The words of all given lists."""
         return frozenset(word for name in names for word in self._words[name])
 
     def _spelt_out(self, pattern: str) -> str:

@@ -1,20 +1,19 @@
-"""The state of one user's memory: what it consists of, how it is read from and written to its parts.
+"""The state of one user's memory: its content, and how it is read from and written to its parts.
 
 | part | content | written |
 |---|---|---|
-| `head` | counters, what was seen, requests without an answer, the present runs of turns | with every input |
-| `t0` … | turns at hand, one each, in a ring; no bytes where the turn was erased | by its turn |
+| `head` | counters, offsets of consumed turns, open requests, the current runs of turns | with every input |
+| `t0` … | recent turns, one each, in a ring; empty if the turn was erased | by its turn |
 | `f:<category>/<digest of the key>` | facts (`memory.facts`) | when one changes |
 | `r` | the latest retractions (`memory.facts`) | with each |
 | `k:<topic>` | topics between sessions (`UserTopics`) | when a session with it ends |
 
-All parts of one batch are written together, so they always fit each other.
+All parts of one batch are written together, so they are always consistent.
 
-Topics of a user between sessions, which live by the topics' own half-life (topic memory, §3).
+Topics of a user between sessions decay by the topics' own half-life (topic memory, §3).
 
-A session that ends tells of its topics, and the next one that the user speaks in gets those that have not faded:
-numbers, and words only where it is the session that said them. A topic that an erased session had a part in is
-forgotten.
+A session that ends reports its topics, and the user's next session gets those that have not faded: numbers, and text
+only if it is the session that the text is from. A topic with turns of an erased session is removed.
 """
 
 from __future__ import annotations
@@ -40,17 +39,17 @@ from models.user.facts import Facts
 
 _PREFIX: Final = "k:"
 _SESSIONS: Final = 64
-"""Sessions of a topic that are known. The share of an earlier one in the embedding is below a thousandth."""
+"""Most sessions stored per topic. The share of an earlier one in the embedding is below a thousandth."""
 _NO_WORDS: Final[dict[str, Any]] = {"title": "", "tags": [], "summary": "", "summarised_by": ""}
 _WITH_TURNS: Final = 8
-"""The latest of them, whose turns are known: a session that goes on under its id finds them again."""
+"""Latest sessions stored with their turns: a session that continues under its id finds them again."""
 
 
 class UserTopic(Struct, array_like=True):
-    """A topic; fields as in `models.events.topic.KeptTopic`, of all sessions together."""
+    """A topic over all sessions; fields as in `models.events.topic.KeptTopic`."""
 
     kept: KeptTopic
-    """With the words of the latest session."""
+    """The topic with the text of the latest session."""
     sessions: dict[str, list[int]] = {}
     """Digest of a session's id → the topic's turns in it, the latest last."""
 
@@ -66,7 +65,7 @@ class UserTopics:
         self._policy = policy
 
     def keep(self, session_id: str, news: list[KeptTopic], now: datetime) -> None:
-        """Add what a session tells; beyond the policy's `most_topics` those of the lowest priority go."""
+        """Add the topics of a session; beyond the policy's `most_topics` those of the lowest priority are removed."""
         here = digest_of(session_id)
         for new in news:
             data = self._parts.get(_PREFIX + new.topic_id)
@@ -88,7 +87,7 @@ class UserTopics:
             self._parts.drop(_PREFIX + topic.kept.topic_id)
 
     def living(self, session_id: str, now: datetime) -> list[KeptTopic]:
-        """Topics for a session, the highest priority first; what has faded is forgotten."""
+        """Topics for a session, the highest priority first; faded ones are removed."""
         living, here = [], digest_of(session_id)
         for worth, topic in self._ranked(now):
             if worth < self._policy.min_priority:
@@ -99,7 +98,7 @@ class UserTopics:
         return living[: self._policy.recalled]
 
     def erase(self, session_id: str) -> None:
-        """Forget topics that a session had a part in: their embedding is made of what it said, too."""
+        """Remove topics with turns of a session: their embedding contains its text, too."""
         gone = digest_of(session_id)
         for name in self._parts.names(_PREFIX):
             if gone in _decode(self._parts.get(name) or b"").sessions:
@@ -115,7 +114,7 @@ class UserTopics:
 
 
 _RING = 2_048
-"""More than any policy keeps (`UserPolicy.most_turns`); fixed, so that another policy finds the same places."""
+"""More than any policy keeps (`UserPolicy.most_turns`); fixed, so that another policy finds the same slots."""
 
 
 class UserHead(Struct, array_like=True):
@@ -125,32 +124,32 @@ class UserHead(Struct, array_like=True):
     app_id: str = ""
     user_id: str = ""
     seen: dict[int, int] = {}
-    """Partition of `turns.v1` → offset of the last of its turns that is in; what comes again is told by it."""
+    """Partition of `turns.v1` → offset of its last consumed turn; it identifies repeated turns."""
     turn_count: int = 0
     """Turns of all sessions; the newest has this number."""
     requested: int = 0
-    """Turns up to this number are in an episode, or one was asked for."""
+    """Turns up to this number are in an episode or in a requested one."""
     waiting: list[tuple[int, int]] = []
-    """First and last turn of the episodes asked for, the oldest first."""
+    """First and last turn of the requested episodes, the oldest first."""
     low: int = 1
-    """Lowest turn that is in the ring."""
+    """Lowest turn in the ring."""
     episodes: int = 0
     facts: int = 0
-    """Active ones."""
+    """Number of active facts."""
     results: list[CommandResult] = []
-    """Of the last commands."""
+    """Results of the last commands."""
     mode: MemoryMode = MemoryMode.ACTIVE
     recalled_in: list[str] = []
-    """Sessions that have the user's topics and did not end since, the latest last."""
+    """Sessions that got the user's topics and have not ended, the latest last."""
     told: dict[int, tuple[int, list[str]]] = {}
-    """Partition of `turns.v1` → offset of the last record that closed sessions of the user, and what it told."""
+    """Partition of `turns.v1` → offset of the last record that closed sessions of the user, and its event ids."""
     language: str = ENGLISH
-    """Of the user's last turn."""
+    """Language of the user's last turn."""
     unsupported_turns: int = 0
-    """User turns that no facts were read of, as no rule and no model reads their language."""
+    """User turns without fact extraction, as no rule and no model supports their language."""
     since: int = -1
     erased_offset: int = -1
-    """Offset of the last record that erased a session: what was asked before may tell of it."""
+    """Offset of the last record that erased a session: earlier requests may contain its text."""
 
     @property
     def compressed(self) -> int:
@@ -159,14 +158,14 @@ class UserHead(Struct, array_like=True):
 
 
 class TurnPlace(Struct, frozen=True, array_like=True, gc=False):
-    """Which turn it is; what else a part holds of it is left undecoded."""
+    """Identity of a turn; the other fields of its part are not decoded."""
 
     session_id: str
     turn: int
 
 
 class UserTurn(TurnPlace, frozen=True, array_like=True, gc=False):
-    """A turn at hand."""
+    """A recent turn."""
 
     role: Role
     content: str
@@ -181,7 +180,7 @@ class UserState(EntityState[UserHead]):
 
     Attributes:
         facts: The upper tier.
-        topics: What the user's sessions were about.
+        topics: Topics of the user's sessions.
     """
 
     layout = LAYOUT
@@ -196,26 +195,26 @@ class UserState(EntityState[UserHead]):
 
     @staticmethod
     def figures(head: UserHead, count: CountParts) -> tuple[int, ...]:  # noqa: ARG004 - the head says it
-        """Turns that an episode was asked for and that are in none yet: what compaction lags behind."""
+        """Turns of requested episodes that are not made yet: the lag of compaction."""
         return (head.requested - head.compressed,)
 
     def add(self, turn: UserTurn) -> None:
-        """Put a turn behind the others."""
+        """Append a turn."""
         self.head.turn_count += 1
         content = turn.content[: self._policy.turn_chars]
         kept = turn if len(content) == len(turn.content) else msgspec.structs.replace(turn, content=content)
         self.parts.put(self._part(self.head.turn_count), encode(kept))
 
     def turns(self, first: int, last: int) -> list[UserTurn]:
-        """Turns of the ring by the user's numbers, both ends inside, without those that were erased."""
+        """Turns of the ring by the user's numbers, both ends included, without erased ones."""
         return [_decode_turn(data) for data in self._places(first, last) if data]
 
     def sessions(self, first: int, last: int) -> set[str]:
-        """Sessions of the turns of the ring by the user's numbers, both ends inside."""
+        """Sessions of the turns of the ring by the user's numbers, both ends included."""
         return {_decode_place(data).session_id for data in self._places(first, last) if data}
 
     def replace_text(self, session_id: str, turn: int, content: str) -> None:
-        """Put the text of a turn right, if it is in the ring."""
+        """Correct the text of a turn, if it is in the ring."""
         for number in range(self.head.low, self.head.turn_count + 1):
             data = self._data(number)
             if data and _decode_place(data) == TurnPlace(session_id, turn):
@@ -223,13 +222,13 @@ class UserState(EntityState[UserHead]):
                 self.parts.put(self._part(number), encode(msgspec.structs.replace(_decode_turn(data), content=text)))
 
     def at_hand(self) -> list[SessionTurns]:
-        """The short-term tier: what is in no episode and not asked for, and at least the last `keep_turns`."""
+        """The short-term tier: turns in no episode, made or requested, and at least the last `keep_turns`."""
         head = self.head
         first = min(head.requested, head.turn_count - self._policy.keep_turns) + 1
         return runs([_decode_place(data) for data in self._places(first, head.turn_count) if data])
 
     def release(self) -> None:
-        """Let go of turns that an episode has and that are not among the last."""
+        """Remove turns that are in an episode and not among the last `keep_turns`."""
         head = self.head
         keep_from = max(1, min(head.compressed, head.turn_count - self._policy.keep_turns) + 1)
         for number in range(head.low, keep_from):
@@ -237,7 +236,7 @@ class UserState(EntityState[UserHead]):
         head.low = max(head.low, keep_from)
 
     def erase_turns(self, session_id: str) -> None:
-        """Leave the places of a session's turns empty: the others keep their numbers, and episodes their ranges."""
+        """Empty the slots of a session's turns: other turns keep their numbers, and episodes their ranges."""
         for number in range(self.head.low, self.head.turn_count + 1):
             data = self._data(number)
             if data and _decode_place(data).session_id == session_id:
@@ -253,12 +252,12 @@ class UserState(EntityState[UserHead]):
         return data
 
     def _part(self, number: int) -> str:
-        """Numbers in the ring are a run no longer than it, so no two share a place."""
+        """Name of a turn's part: numbers in the ring are consecutive and at most its size, so no two share a slot."""
         return f"t{number % _RING}"
 
 
 def runs(turns: Sequence[TurnPlace]) -> list[SessionTurns]:
-    """Turns by session, in their order: what one session says in a row is one entry."""
+    """Turns grouped by session, in their order: consecutive turns of one session are one entry."""
     found: list[SessionTurns] = []
     for turn in turns:
         if found and found[-1].session_id == turn.session_id:

@@ -12,39 +12,39 @@ from models.entities import REGISTRY
 from models.events import ErasedStore, topics
 
 PUBLIC = tuple(topic for topic in REGISTRY.topics if topic.public and topic is not topics.ERASURES)
-"""All but the erasures' own, which is cleared when the proof is written."""
+"""All public topics but that of erasures, which is cleared when the proof is written."""
 COMPACTED = tuple(topic for topic in PUBLIC if topic.cleanup is topics.Cleanup.COMPACT)
 CHANGELOGS = (topics.SESSION_STATE, topics.MEMORY_STATE)
 SPOKEN_IN = (topics.TURNS, topics.PROFILES, topics.COMMANDS, topics.FACTS, topics.USER_EPISODES, topics.PROJECTS)
-"""They tell of sessions and of who spoke in them."""
+"""Topics with sessions and their speakers."""
 TYING = (topics.MEMORIES, topics.FACTS, topics.USER_EPISODES, topics.REQUESTS, topics.PROJECTS)
-"""Their events tie others to the subject (`Subject.follow`)."""
+"""Topics whose events link other keys to the subject (`Subject.follow`)."""
 INDEXED = tuple(topic for topic in REGISTRY.indexed_topics if topic is not topics.ERASURES)
-"""What the index reads but for erasures."""
+"""Topics that the index reads, except erasures."""
 ARCHIVED = REGISTRY.archived_topics
 
 
 _NEVER_MS = 10 * 365 * 86_400_000
-"""Kafka's "never" is a number of milliseconds, too: beyond ten years nothing is promised."""
+"""Kafka expresses "never" as a number of milliseconds: a time beyond ten years counts as never."""
 
 
 class ResidualRecord(NamedTuple):
-    """A record, as far as it matters here."""
+    """The fields of a record that are counted."""
 
     offset: int
     appended_at: datetime
     owned: bool
-    """The subject's. Else of something that also holds others': only what it was before counts."""
+    """Whether the record is the subject's. Else it also contains others' data, and only its past versions count."""
 
 
 class Past(Struct):
-    """How many records no key leads to, though the log still has them, and when the last was written."""
+    """Number of records that are in the log but not current for any key, and when the last was written."""
 
     count: int = 0
     newest: datetime = datetime.min.replace(tzinfo=UTC)
 
     def add(self, record: ResidualRecord) -> None:
-        """One more."""
+        """Count a record."""
         self.count += 1
         self.newest = max(self.newest, record.appended_at)
 
@@ -54,12 +54,12 @@ class ResidualRecords(Struct):
 
     Attributes:
         looked_at: Records read.
-        read_to: Of a public topic: partition → offset behind the last record read.
-        latest: By key, the last record of the key, where it has a value.
-        past: Records that the broker still has to remove: not the last of their key, or of a topic without keys.
-        keys: Of all of them. A key may identify somebody too: that of a fact does.
-        nulls: How many records without a value have such a key.
-        lasting_nulls: Likewise, of those that only time removes (`streams.erase.purge`).
+        read_to: Of a public topic: partition → offset after the last record read.
+        latest: By key, the last record of the key, if it has a value.
+        past: Records that the broker still has to remove: not the last of their key, or on a topic without keys.
+        keys: Keys of all these records. A key may identify a person too: that of a fact does.
+        nulls: Number of records without a value that have such a key.
+        lasting_nulls: Likewise, of those that only retention removes (`streams.erase.purge`).
     """
 
     looked_at: int = 0
@@ -73,7 +73,7 @@ class ResidualRecords(Struct):
     past: defaultdict[TopicPartition, Past] = field(default_factory=lambda: defaultdict(Past))
 
     def take(self, place: TopicPartition, key: bytes | None, record: ResidualRecord | None) -> None:
-        """Take in a record of a compacted topic; None where it has no value, or is nothing of the subject's."""
+        """Count a record of a compacted topic; None if it has no value, or is not the subject's."""
         before = self.latest[place].pop(key, None)
         if before is not None:
             self.past[place].add(before)
@@ -82,13 +82,13 @@ class ResidualRecords(Struct):
             self.keys.add(key)
 
     def take_null(self, place: TopicPartition, key: bytes | None) -> None:
-        """Take in a record without a value."""
+        """Count a record without a value."""
         self.take(place, key, None)
         self.nulls[place] += key in self.keys
 
     @property
     def live(self) -> dict[TopicPartition, dict[bytes | None, int]]:
-        """By partition and key, the offset of what readers find under it."""
+        """By partition and key, the offset of the current record."""
         found = {
             place: {key: record.offset for key, record in records.items() if record.owned}
             for place, records in self.latest.items()
@@ -97,27 +97,27 @@ class ResidualRecords(Struct):
 
     @property
     def live_count(self) -> int:
-        """How many keys."""
+        """Number of keys with a current record."""
         return sum(map(len, self.live.values()))
 
     @property
     def past_count(self) -> int:
-        """How many records that the broker still has to remove."""
+        """Number of records that the broker still has to remove."""
         return sum(past.count for past in self.past.values())
 
     @property
     def places(self) -> set[TopicPartition]:
-        """Partitions with anything left."""
+        """Partitions with records left."""
         return self.past.keys() | self.live.keys() | (+self.nulls).keys()
 
     @property
     def null_count(self) -> int:
-        """How many keys the log still has of what is gone."""
+        """Number of keys of removed records that are still in the log."""
         return self.nulls.total() + self.lasting_nulls
 
     @property
     def is_clean(self) -> bool:
-        """Whether the log has nothing more to remove, not even keys; but for `lasting_nulls`."""
+        """Whether the log has nothing left to remove, including keys but not `lasting_nulls`."""
         return not self.past_count and not self.nulls.total()
 
     @property
@@ -127,9 +127,9 @@ class ResidualRecords(Struct):
 
 
 def expiry(topic: topics.Topic, newest: datetime | None, config: Mapping[str, str]) -> datetime | None:
-    """By when the broker removes what was written up to `newest`, on a topic that keeps records for a time.
+    """Latest time at which the broker removes records written up to `newest`, on a topic with retention by time.
 
-    A log file goes as a whole, so its first record waits for its last one (`segment.ms`).
+    A log file is removed as a whole, so its first record waits for its last one (`segment.ms`).
     """
     kept, segment_ms = _promised(config, "retention.ms"), int(config.get("segment.ms", "0"))
     if topic.cleanup is not topics.Cleanup.DELETE or newest is None or kept is None:
@@ -138,18 +138,18 @@ def expiry(topic: topics.Topic, newest: datetime | None, config: Mapping[str, st
 
 
 class Compacted(NamedTuple):
-    """By when a compacted topic has lost what is replaced by now; None if nobody can say.
+    """Latest time at which compaction has removed the records replaced by now; None if it is unknown.
 
-    Each partition must be written to meanwhile: Kafka neither closes nor cleans a file of one that is not.
+    Each partition must get new records meanwhile: otherwise Kafka neither closes nor cleans its file.
     """
 
     values: datetime | None
     keys: datetime | None
-    """Null records go with the second cleaning, `delete.retention.ms` after the first."""
+    """Null records are removed by the second cleaning, `delete.retention.ms` after the first."""
 
 
 def compacted_by(now: datetime, config: Mapping[str, str]) -> Compacted:
-    """When compaction, which may take `max.compaction.lag.ms` each time, is through with what is replaced by now."""
+    """When compaction has removed the records replaced by now; each cleaning may take `max.compaction.lag.ms`."""
     lag, retention = _promised(config, "max.compaction.lag.ms"), _promised(config, "delete.retention.ms")
     if lag is None or retention is None:
         return Compacted(None, None)
@@ -162,9 +162,9 @@ def _promised(config: Mapping[str, str], name: str) -> timedelta | None:
 
 
 class Tally:
-    """Entries found of a subject, by store, over all tries of one erasure in this process.
+    """Entries of a subject found by store, over all attempts of one erasure in this process.
 
-    A try that was cut short has removed something already: the proof counts from the first look on.
+    An interrupted attempt has already removed entries: the proof counts from the first one on.
     """
 
     def __init__(self) -> None:
@@ -172,11 +172,11 @@ class Tally:
         self._removed: dict[str, int] = {}
 
     def found(self, store: str, entries: int) -> None:
-        """So many entries of the subject are there now."""
+        """Record how many entries of the subject a store has now."""
         self._found[store] = max(self._found.get(store, 0), entries)
 
     def left(self, store: str, *, looked_at: int, remaining: int, expires_at: datetime | None = None) -> ErasedStore:
-        """A store at the end, against what was found in it."""
+        """Line of the proof for a store: entries left, against those found in it."""
         return ErasedStore(
             store=store,
             looked_at=looked_at,
@@ -186,7 +186,7 @@ class Tally:
         )
 
     def erased(self, stores: list[ErasedStore]) -> list[ErasedStore]:
-        """Stores that count for themselves, with what earlier tries removed."""
+        """Lines of stores that count by themselves, with the entries that earlier attempts removed."""
         counted = []
         for each in stores:
             self._removed[each.store] = self._removed.get(each.store, 0) + each.removed
@@ -197,7 +197,7 @@ class Tally:
 def stores_of(
     topic: topics.Topic, residual: ResidualRecords, tally: Tally, config: Mapping[str, str], now: datetime
 ) -> list[ErasedStore]:
-    """A topic's lines of the proof: what readers find by key, and what the log still has besides."""
+    """A topic's lines of the proof: current records by key, and others that are still in the log."""
     looked_at, (by_key, in_log, keys) = residual.looked_at, names_of(topic)
     if topic.cleanup is topics.Cleanup.DELETE:
         expires_at = expiry(topic, residual.newest, config)
@@ -213,13 +213,13 @@ def stores_of(
 
 
 def names_of(topic: topics.Topic) -> tuple[str, str, str]:
-    """Names of a topic's lines: by key (of a changelog: the state), in a compacted log, and keys of what is gone."""
+    """Names of a topic's lines: by key (of a changelog: the state), in a compacted log, and keys of removed records."""
     by_key = f"topic {topic.name}" if topic.public else f"state {topic.owner}"
     return by_key, f"log {topic.name}", f"keys {topic.name}"
 
 
 def count_found(topic: topics.Topic, residual: ResidualRecords, tally: Tally) -> None:
-    """Note what was found on a topic before anything was removed."""
+    """Record what a topic has before the erasure removes anything."""
     by_key, in_log, _ = names_of(topic)
     tally.found(by_key, residual.past_count if topic.cleanup is topics.Cleanup.DELETE else residual.live_count)
     tally.found(in_log, residual.live_count + residual.past_count)

@@ -1,11 +1,11 @@
-"""The HTTP side of every role: is it alive, is it ready, what does it count. Loopback unless told otherwise.
+"""The HTTP server of every role: liveness, readiness, metrics and its routes. It listens on loopback by default.
 
 uvicorn has no time-out for the head of a request: a client that sends its headers a byte at a time would keep a
-connection for ever (slowloris). What comes after the head is the request's own time-out (`limits`): a body that does
-not end gets 504, and as long as no next head follows in time its connection is closed here.
+connection for ever (slowloris). After the head the time-out of the request applies (`limits`): a body that does
+not end gets 504, and if no next head follows in time its connection is closed here.
 
-Every request passes `guard.RequestGuard` (who asks, and how often), `limits.Limits` (how much) and `audit.Auditing`
-(what is noted of it), then the routes.
+Every request passes `guard.RequestGuard` (identity and rate), `limits.Limits` (sizes and durations) and
+`audit.Auditing` (audit log), then the routes.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: clos
 
 
 class AskedReadiness:
-    """Readiness of a role that rests on one other: it is asked every two seconds.
+    """Readiness of a role that depends on one other service, which is checked every two seconds.
 
     Args:
-        look: Asks it.
-        failure: What that raises where it does not answer.
-        at_first: Why the role is not ready yet.
+        look: Checks the service.
+        failure: Error that `look` raises if the service does not answer.
+        at_first: Reason given until the first check.
     """
 
     def __init__(self, look: Callable[[], Awaitable[object]], failure: type[Exception], at_first: str) -> None:
@@ -62,11 +62,11 @@ class AskedReadiness:
         self._reason = at_first
 
     def ready(self) -> tuple[bool, str]:
-        """Whether there was an answer when it was asked last; if not, why."""
+        """Whether the last check succeeded; if not, the reason."""
         return not self._reason, self._reason or "ready"
 
     async def keep_asking(self) -> None:
-        """Ask until this is cancelled."""
+        """Check until cancelled."""
         while True:
             try:
                 await self._look()
@@ -78,11 +78,11 @@ class AskedReadiness:
 
 
 def bounded_protocol(head_timeout: timedelta, max_connections: int) -> type[asyncio.Protocol]:
-    """The protocol with both limits, as uvicorn's `http` option takes it.
+    """The protocol class with both limits, for uvicorn's `http` option.
 
     Args:
         head_timeout: From the first wait for a request to the end of its headers.
-        max_connections: Of one server; a further one is answered 503 and closed.
+        max_connections: Connections of one server; a further one gets 503 and is closed.
     """
     limits = {"head_timeout_s": head_timeout.total_seconds(), "max_connections": max_connections}
     return type("BoundedProtocol", (_BoundedProtocol,), limits)
@@ -138,34 +138,34 @@ _UNAVAILABLE = 503
 _LAST_REQUESTS_S = 3
 _PLAIN = "text/plain"
 _UNREAD_MS = 30_000
-"""How long a client may leave what it was sent before its connection is cut (Linux)."""
+"""Time in which a client must acknowledge sent data before its connection is closed (Linux)."""
 
 
 class Endpoint(Protocol):
-    """A part of an app that is no declared route and has something to keep running while it is served."""
+    """A part of an app that is not a declared route and runs while the app is served."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Open while the app is served; may be entered again afterwards."""
+        """Context that is open while the app is served; may be entered again afterwards."""
         ...
 
 
 @runtime_checkable
 class RoutedEndpoint(Endpoint, Protocol):
-    """One that is asked at a path."""
+    """An endpoint with a path."""
 
     path: str
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what is asked there."""
+        """Answer a request (ASGI)."""
         ...
 
 
 @runtime_checkable
 class EndingEndpoint(Endpoint, Protocol):
-    """One whose answers last: it ends them when the server stops."""
+    """An endpoint with long-lived responses, which it ends when the server stops."""
 
     def end(self) -> None:
-        """Let every answer end that is under way."""
+        """End every open response."""
         ...
 
 
@@ -174,11 +174,11 @@ def _always() -> tuple[bool, str]:
 
 
 class Api(Starlette):
-    """An app of declared routes, with everything that stands before them.
+    """An app of declared routes and their middleware.
 
     Args:
-        routes: In the order in which they are tried.
-        middleware: Asked from the first on.
+        routes: In the order in which they are matched.
+        middleware: Called from the first on.
     """
 
     def __init__(self, routes: Sequence[ServedRoute], middleware: Sequence[Middleware]) -> None:
@@ -189,7 +189,7 @@ class Api(Starlette):
         self._contract: dict[str, Any] | None = None
 
     def openapi(self) -> dict[str, Any]:
-        """The contract of its routes."""
+        """OpenAPI document of the routes."""
         if self._contract is None:
             self._contract = openapi.document(each for each in self.routes if isinstance(each, ServedRoute))
         return self._contract
@@ -207,16 +207,16 @@ def create_api(
     """An app with `/livez`, `/readyz`, `/metrics`, its contract, and the given routes.
 
     Args:
-        ready: Whether the role does its work, and the reason why not, for instance what it still recovers.
+        ready: Whether the role is ready, and if not the reason, for instance what it still recovers.
         registry: The metrics to show.
-        routes: The role's own (`answering.served_routes`). A store that does not answer them gives 503.
-        alive: Whether everything moves, and if not what stands still (`Watchdog.alive`).
+        routes: The role's own (`answering.served_routes`). If a store does not answer, they return 503.
+        alive: Whether the role makes progress, and if not what has stopped (`Watchdog.alive`).
         endpoints: Served beside the routes (`mcp.endpoint.McpEndpoint`), or only running meanwhile.
-        http: Who may read what (`security.access_of`), and how much; None: everybody, by the defaults' limits, and
-            `serve` listens on loopback only.
+        http: Access (`security.access_of`) and limits; None: access for all with default limits, and `serve` listens
+            on loopback only.
 
     Raises:
-        ConfigurationError: Others than this machine could read without a token, or a token is unfit.
+        ConfigurationError: Other machines could read without a token, or a token is invalid.
     """
     access, limits = None if http is None else access_of(http), http or HttpSettings()
 
@@ -257,12 +257,12 @@ _OPERATIONS = Group("operations", "Health and metrics for orchestrators and Prom
 
 
 class Operations:
-    """Whether a role lives and works, and what it counts.
+    """Liveness, readiness and metrics of a role.
 
     Args:
-        ready: Whether it does its work, else why not.
-        registry: What it counts.
-        alive: Whether everything moves, else what stands still.
+        ready: Whether the role is ready, else the reason.
+        registry: The role's metrics.
+        alive: Whether the role makes progress, else what has stopped.
     """
 
     def __init__(
@@ -292,7 +292,7 @@ class Operations:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn inside somebody else's event loop: signals are the role's."""
+    """uvicorn inside the role's event loop; the role handles signals."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -300,10 +300,10 @@ class _Server(uvicorn.Server):
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Bound and listening, so that the port is known and clients wait rather than fail.
+    """A bound, listening socket, so that the port is known and early clients wait rather than fail.
 
     Raises:
-        ConfigurationError: The address is taken or not this machine's.
+        ConfigurationError: The address is in use or is not an address of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -322,7 +322,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 async def _served(app: Starlette, server: _Server, listener: socket.socket) -> None:
-    """Serve with the app's endpoints running, in one task: what they open must be closed where it was opened."""
+    """Serve with the app's endpoints running, in one task: contexts must be closed in the task that opened them."""
     async with AsyncExitStack() as stack:
         for endpoint in getattr(app.state, "endpoints", ()):
             await stack.enter_async_context(endpoint.running())
@@ -332,10 +332,10 @@ async def _served(app: Starlette, server: _Server, listener: socket.socket) -> N
 async def serve_until(
     stop: asyncio.Event, role: str, port: int, http: HttpSettings, readiness: AskedReadiness, **served: Any
 ) -> None:
-    """Serve a role that keeps nothing until `stop` is set, asking meanwhile what its readiness rests on.
+    """Serve a stateless role until `stop` is set, and check the service that its readiness depends on.
 
     Args:
-        stop: Ends it.
+        stop: Ends serving.
         role: For the log.
         port: As of `serve`.
         http: Where it listens, and who may ask what.

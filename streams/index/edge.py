@@ -1,7 +1,7 @@
-"""Qdrant Edge: Qdrant's own engine inside this process. The local vector store.
+"""Qdrant Edge: Qdrant's engine inside this process. The local vector store.
 
 Measured on two shared cores with 100,000 points: 7,400 durable upserts a second in batches of 500 (two thirds of it is
-the flush), filtered search 0.29 ms. The engine holds the interpreter's lock while it works, thread or not: an upsert
+the flush), filtered search 0.29 ms. The engine holds the interpreter's lock while it works, in any thread: an upsert
 of 500 points stalls the event loop for up to 25 ms.
 """
 
@@ -26,14 +26,14 @@ from streams.ports import Point, Query, SearchHit, Where
 
 _Result = TypeVar("_Result")
 _PAGE_POINTS = 64
-"""Copied at once: of one in a hundred the event loop waits 16 ms, with 256 points 52 ms; both copy 10,000 a second."""
+"""Points copied in one call: 1 % of event-loop waits reach 16 ms, with 256 points 52 ms; both copy 10,000 a second."""
 
 
 def _lock(folder: Path) -> int:
-    """Take the folder for this process; the kernel gives it back however the process ends.
+    """Lock the folder for this process; the kernel releases the lock however the process ends.
 
     Raises:
-        ConfigurationError: Another process, or another store of this one, has it.
+        ConfigurationError: Another process, or another store of this process, has locked it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -52,10 +52,10 @@ def _lock(folder: Path) -> int:
 
 
 class EdgeStore(QdrantStore):
-    """A `streams.ports.VectorStore` in a folder that belongs to this process while the store is open.
+    """A `streams.ports.VectorStore` in a folder that this process locks while the store is open.
 
-    Blocking calls run one at a time in a thread of the store's own. Writers that wait at the same time share one
-    flush. What a killed process had been told is durable is there when the folder is opened again.
+    Blocking calls run one at a time in the store's own thread. Writers that wait at the same time share one flush.
+    Data reported as durable survives a killed process.
 
     Raises:
         ConfigurationError: Another process has the folder open.
@@ -75,18 +75,18 @@ class EdgeStore(QdrantStore):
         self._forgetting = asyncio.Lock()
 
     async def ensure(self, collection: str, dim: int) -> None:
-        """Create the collection, or check that it takes vectors of this size from this embedder."""
+        """Create the collection, or check that its vectors have this size and embedder."""
         await self._call(partial(self._ensured, collection, dim))
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
-        """Write by key; the same key again replaces, also within the batch. Durable on return, or see `hold_back`."""
+        """Write points, replacing those with the same key, also in the batch. Durable on return, unless `hold_back`."""
         if points:
             await self._call(partial(self._upsert, collection, points))
             if not self._held_back:
                 await self._durable()
 
     def hold_back(self) -> None:
-        """Flush when `flush` is called, or with a deletion: a flush takes 8 ms of CPU a collection."""
+        """Flush only in `flush`, or with a deletion: a flush takes 8 ms of CPU per collection."""
         self._held_back = True
 
     async def flush(self) -> None:
@@ -95,7 +95,7 @@ class EdgeStore(QdrantStore):
             await self._durable()
 
     async def collections(self) -> list[str]:
-        """Names of all that were written, in order."""
+        """Names of all collections, in order."""
 
         def collections() -> list[str]:
             folders = (each for each in self._folder.iterdir() if each.is_dir())
@@ -104,14 +104,14 @@ class EdgeStore(QdrantStore):
         return await self._call(collections)
 
     async def embedder_of(self, collection: str) -> str | None:
-        """Whose vectors a collection holds; None if there is no such collection."""
+        """Embedder of a collection's vectors; None if there is no such collection."""
         info = read_info(self._folder / collection)
         return info.embedder if info else None
 
     async def forget(self, collection: str) -> None:
-        """Write the collection anew, without the bytes of what was deleted or replaced.
+        """Rewrite the collection without the bytes of deleted and replaced points.
 
-        Page by page, so that readers and writers come in between. Twice the space is needed.
+        Page by page, so that reads and writes run in between. It needs twice the space.
         """
         async with self._forgetting:
             found = await self._call(partial(self._found, collection))
@@ -127,7 +127,7 @@ class EdgeStore(QdrantStore):
                 await self._call(found.abandon_anew)
 
     def is_gone(self) -> bool:
-        """Whether the folder, or a collection in it, was removed or put in another one's place."""
+        """Whether the folder, or a collection in it, was removed or replaced by another."""
         try:
             standing, own = (self._folder / ".lock").stat(), os.fstat(self._lock_file)
         except OSError:
@@ -136,7 +136,7 @@ class EdgeStore(QdrantStore):
         return not os.path.samestat(standing, own) or not all(map(Path.is_dir, folders))
 
     async def close(self) -> None:
-        """Flush and release the folder. A second call does nothing."""
+        """Flush and release the folder. A second call is a no-op."""
         if self._lock_file < 0:
             return
         await self._call(self._close)
@@ -145,15 +145,15 @@ class EdgeStore(QdrantStore):
         self._lock_file = -1
 
     async def _call(self, work: Callable[[], _Result]) -> _Result:
-        """Run in the store's thread, after what was called before."""
+        """Run in the store's thread, after earlier calls."""
         with self._telling():
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._alone, work)
 
     async def _ask(self, work: Callable[[], _Result]) -> _Result:
-        """Run a search at once where the store's thread does nothing: the way there and back costs a tenth of it.
+        """Run a search in this thread if the store's thread is idle: switching threads costs a tenth of the search.
 
-        The event loop waits no longer for it, as the engine holds the interpreter's lock in either thread. Whoever
-        reads page after page goes through the thread, so that others have their turn between two pages.
+        The event loop waits no longer for it, as the engine holds the interpreter's lock in either thread. Callers
+        that read page after page use the store's thread, so that other calls run between two pages.
         """
         if not self._busy.acquire(blocking=False):
             return await self._call(work)
@@ -213,21 +213,21 @@ class EdgeStore(QdrantStore):
         return await self._call(lambda: self._open[collection].page(after, limit))
 
     async def _durable(self) -> None:
-        """Return once everything that this caller wrote is flushed; one flush is for all who wait."""
+        """Return once everything that this caller wrote is flushed; all waiting callers share one flush."""
         if self._flush is None or self._flush.done():
             self._flush = asyncio.ensure_future(self._flush_all())
         await asyncio.shield(self._flush)
 
     async def _flush_all(self) -> None:
-        """Flush what was written to, also meanwhile, a collection at a time: the engine holds up all other threads.
+        """Flush collections with new writes, also later ones, one at a time: the engine blocks all other threads.
 
-        One that fails is flushed again with the next.
+        A collection whose flush fails is flushed again with the next.
         """
         while self._unflushed:
             await self._call(partial(self._flush_one, min(self._unflushed)))
 
     def _read_on(self, collection: str) -> None:
-        """Have the next page read of what is to be held, after what others called meanwhile."""
+        """Schedule loading of the next page into the cache, after calls that are already waiting."""
         if collection not in self._reading and self._open[collection].is_reading:
             self._reading.add(collection)
             self._thread.submit(self._alone, partial(self._read_page, collection))
@@ -239,7 +239,7 @@ class EdgeStore(QdrantStore):
             self._read_on(collection)
 
     def _found(self, collection: str) -> EdgeCollection | None:
-        """The collection, opened at its first use; None if it does not exist."""
+        """The collection, opened on first use; None if it does not exist."""
         if found := self._open.get(collection):
             return found
         rules.require_collection_name(collection)

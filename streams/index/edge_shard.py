@@ -1,4 +1,4 @@
-"""One collection of Qdrant Edge on disk, blocking: a shard and, beside it, whose vectors it holds.
+"""One collection of Qdrant Edge on disk, blocking: a shard and an info file that names its embedder.
 
 Vectors are scanned within the filter, without a graph: every search is filtered by an indexed field, which leaves few
 points, and a scan is exact. (Measured: the graph for 100,000 points took 148 s to build and made filtered search
@@ -35,19 +35,20 @@ log = structlog.get_logger(__name__)
 _INFO_FILE = "collection.json"
 _SHARD_FOLDERS = ("shard", "shard-anew")
 _REMEMBERED_KEYS = 131_072
-"""About 35 MB: keys of points that were ranked. Reading a payload costs more than finding its point (100 of them
+"""Cached keys of ranked points, about 35 MB. Reading a payload costs more than finding its point (100 payloads
 0.3 ms, the search 0.1 to 0.3), and a point's key never changes."""
 HELD_PAGE = 128
-"""Points that are read to be held before others have their turn: 2 ms."""
+"""Points loaded into the cache between two other calls: 2 ms."""
 _MIB = 1024 * 1024
 SPARE_BYTES = 64 * _MIB
-"""Free space below which nothing is written: more than a batch and the engine's own merging take."""
+"""Free space below which writes are refused: more than a batch and the engine's own merges need."""
 _INDEXES: Mapping[str, engine.PayloadSchemaType | engine.IntegerIndexParams] = {
     **dict.fromkeys(rules.KEYWORD_FIELDS, engine.PayloadSchemaType.Keyword),
     **dict.fromkeys(rules.INTEGER_FIELDS, engine.IntegerIndexParams(lookup=False, range=True)),
 }
-"""A field gets its index with the first point that has it: each costs 1 to 3 µs and 100 to 150 bytes of memory a point,
-and files of its own. Integers by range alone, which also finds one value: with a lookup beside it twice as dear."""
+"""A field's index is created with the first point that has it: each costs 1 to 3 µs and 100 to 150 bytes of memory a
+point, and its own files. Integers have only a range index, which also finds one value: a lookup index doubles the cost.
+"""
 _TERMS = rules.Terms(
     engine.FieldCondition,
     engine.Filter,
@@ -62,12 +63,12 @@ _TERMS = rules.Terms(
 
 
 class EdgeInfo(rules.CollectionInfo, frozen=True, kw_only=True):
-    """As it stands beside the shard. A shard in another folder than `shard` is what a writing anew left."""
+    """The info file beside the shard. A shard in another folder than `shard` is left over from a rewrite."""
 
     shard: str = _SHARD_FOLDERS[0]
 
     def moved(self) -> EdgeInfo:
-        """With its shard in the other folder."""
+        """The same with the shard in the other folder."""
         return msgspec.structs.replace(self, shard=next(name for name in _SHARD_FOLDERS if name != self.shard))
 
 
@@ -83,12 +84,12 @@ def _config(info: rules.CollectionInfo) -> engine.EdgeConfig:
 
 
 def _filter(where: Where) -> engine.Filter | None:
-    """None without conditions: the engine then counts without looking at points."""
+    """The engine's filter; None without conditions, so that the engine counts without reading points."""
     return engine.Filter(must=_TERMS.conditions(where)) if where else None
 
 
 def _write_durably(file: Path, content: bytes) -> None:
-    """Whole or not at all, also after a power cut."""
+    """Write a file atomically and durably, also in case of a power cut."""
     draft = file.with_suffix(".new")
     with draft.open("wb") as out:
         out.write(content)
@@ -99,7 +100,7 @@ def _write_durably(file: Path, content: bytes) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Wait until a file, or a folder's list of names, is on the disk."""
+    """Wait until a file, or a folder's list of names, is on disk (`fsync`)."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -108,7 +109,7 @@ def _sync(path: Path) -> None:
 
 
 def read_info(folder: Path) -> EdgeInfo | None:
-    """Which vectors the collection in `folder` takes; None if there is no collection."""
+    """Info of the collection in `folder`; None if there is no collection."""
     try:
         return msgspec.json.decode((folder / _INFO_FILE).read_bytes(), type=EdgeInfo)
     except FileNotFoundError:
@@ -116,7 +117,7 @@ def read_info(folder: Path) -> EdgeInfo | None:
 
 
 def _new_shard(folder: Path, info: EdgeInfo, indexed: Iterable[str] = ()) -> engine.EdgeShard:
-    """An empty shard where none counts yet, with indexes on payload fields."""
+    """Create an empty shard, replacing an unused one, with indexes on payload fields."""
     require_room(folder)
     shutil.rmtree(folder / info.shard, ignore_errors=True)
     (folder / info.shard).mkdir(parents=True)
@@ -128,9 +129,9 @@ def _new_shard(folder: Path, info: EdgeInfo, indexed: Iterable[str] = ()) -> eng
 
 
 def require_room(folder: Path) -> None:
-    """Refuse to write where the disk is almost full.
+    """Refuse to write if the disk is almost full.
 
-    The engine maps files with holes into memory: a page that the disk has no room for ends the process by a signal.
+    The engine maps sparse files into memory: a page for which the disk has no space ends the process by a signal.
 
     Raises:
         StoreUnavailable: Less than `SPARE_BYTES` are free.
@@ -145,10 +146,11 @@ def require_room(folder: Path) -> None:
 
 
 def give_back(folder: Path) -> None:
-    """Let go of the pages of a folder's files that are mapped here; the system's cache has them for the next read.
+    """Release mapped pages of a folder's files from resident memory; the page cache serves the next read.
 
-    Qdrant reads whole files when it opens a collection, their holes too: 39 MB of resident memory for one with a
-    hundred points, and there are eight. Call while nobody unmaps files of this folder. Linux only; elsewhere nothing.
+    Qdrant reads whole files when it opens a collection, including holes: 39 MB of resident memory for one with a
+    hundred points, and there are eight. Do not call while another thread unmaps files of this folder. Linux only;
+    elsewhere a no-op.
     """
     if sys.platform != "linux":
         return
@@ -161,18 +163,18 @@ def give_back(folder: Path) -> None:
 
 
 def _remove_other(folder: Path, info: EdgeInfo) -> None:
-    """Remove a shard that does not count, or no longer."""
+    """Remove the shard that the info file does not name."""
     with suppress(FileNotFoundError):
         shutil.rmtree(folder / info.moved().shard)
         _sync(folder)
 
 
 class EdgeCollection:
-    """A shard that is open. Not for two threads at once.
+    """An open shard. Not thread-safe.
 
-    Written anew (`begin_anew`, `copy_page`, `finish_anew`) it is because the engine keeps what was deleted or replaced
-    in its segments, and in the log that earlier releases had it write: measured, neither a flush nor its optimizer nor
-    opening it again removes those bytes.
+    It is rewritten (`begin_anew`, `copy_page`, `finish_anew`) because the engine keeps deleted and replaced data in
+    its segments, and in the log that earlier releases wrote: measured, neither a flush nor the optimizer nor opening
+    the shard again removes those bytes.
     """
 
     def __init__(self, folder: Path, shard: engine.EdgeShard, info: EdgeInfo) -> None:
@@ -186,7 +188,7 @@ class EdgeCollection:
 
     @classmethod
     def load(cls, folder: Path, info: EdgeInfo) -> EdgeCollection:
-        """Open what stands in `folder`, replaying the log that shards of releases up to 0.2.0 have."""
+        """Open the collection in `folder` and replay the log that shards of releases up to 0.2.0 have."""
         _remove_other(folder, info)
         require_room(folder)  # a log is replayed into the files
         shard = engine.EdgeShard.load(str(folder / info.shard))
@@ -196,14 +198,14 @@ class EdgeCollection:
 
     @classmethod
     def create(cls, folder: Path, info: EdgeInfo) -> EdgeCollection:
-        """Make an empty collection. Its info file comes last: without it there is no collection."""
+        """Create an empty collection. Its info file is written last: without it there is no collection."""
         shutil.rmtree(folder, ignore_errors=True)
         shard = _new_shard(folder, info)
         _write_durably(folder / _INFO_FILE, msgspec.json.encode(info))
         return cls(folder, shard, info)
 
     def upsert(self, points: Sequence[Point]) -> None:
-        """Write checked points into memory; durable after `flush`."""
+        """Write validated points into memory; durable after `flush`."""
         batch = [
             engine.Point(rules.point_id(point.key), _TERMS.vectors(point), rules.stored_payload(point))
             for point in points
@@ -217,11 +219,11 @@ class EdgeCollection:
 
     @property
     def is_reading(self) -> bool:
-        """Whether `hold_page` has something to do."""
+        """Whether a user's points are being loaded into the cache (`hold_page`)."""
         return self._held.reading() is not None
 
     def hold_page(self) -> None:
-        """Read a page of the user who is to be held; where that fails the engine goes on answering."""
+        """Load the next page of a user's points into the cache; if that fails, the engine continues to answer."""
         if (reading := self._held.reading()) is None:
             return
         user, where = reading
@@ -234,7 +236,7 @@ class EdgeCollection:
             log.exception("points_not_held", collection=self._folder.name, error=type(error).__name__)
 
     def ranked(self, query: Query, where: Where, top_k: int, fields: Fields) -> list[SearchHit]:
-        """Nearest, or highest BM25, first."""
+        """The nearest points, or those with the highest BM25, best first."""
         if not isinstance(query, SparseVector) and (held := self._held.asked(where, self.count)):
             return held.nearest(query, where, top_k, fields)
         within, params, using = _filter(where), None, None
@@ -256,7 +258,7 @@ class EdgeCollection:
         return [SearchHit(key, point.score, {}) for key, point in zip(keys, found, strict=True)]
 
     def _found_keys(self, ids: Sequence[UUID]) -> list[str]:
-        """Keys of points, read where they are not remembered."""
+        """Keys of points, read if they are not cached."""
         unknown = [each for each in ids if each.int not in self._keys]
         if len(self._keys) + len(unknown) > _REMEMBERED_KEYS:
             self._keys.clear()
@@ -266,7 +268,7 @@ class EdgeCollection:
         return [self._keys[each.int] for each in ids]
 
     def scrolled(self, where: Where, limit: int, by: str) -> list[Payload]:
-        """Payloads of the matching points; with the highest `by` first, if that is given."""
+        """Payloads of the matching points; with `by`, the highest value of that field first."""
         if by in _INDEXES.keys() - self._indexed:
             return []  # no point has it
         within, order = _filter(where), engine.OrderBy(by, engine.Direction.Desc) if by else None
@@ -280,7 +282,7 @@ class EdgeCollection:
         return int(self._shard.count(engine.CountRequest(exact=True, filter=_filter(where))))
 
     def rename(self, keys: Mapping[str, str]) -> None:
-        """Write points under new keys; durable after `flush`, and then the old ones may go."""
+        """Write points under new keys; durable after `flush`, when the old ones may be deleted."""
         self._held.deleted({})
         old = {rules.point_id(key): rules.point_id(new) for key, new in keys.items()}
         read = self._shard.retrieve([*old], with_payload=True, with_vector=True)
@@ -296,14 +298,14 @@ class EdgeCollection:
         self._update(engine.UpdateOperation.delete_points([rules.point_id(key) for key in keys]))
 
     def delete(self, where: Where, below: tuple[str, int] | None) -> None:
-        """Delete what matches; durable after `flush`."""
+        """Delete matching points; durable after `flush`."""
         self._held.deleted(where)
         self._update(
             engine.UpdateOperation.delete_points_by_filter(engine.Filter(must=_TERMS.conditions(where, below)))
         )
 
     def _update(self, operation: engine.UpdateOperation) -> None:
-        """Carry out, also in the shard that is being written anew: its pages may be copied already."""
+        """Apply an operation, also to a shard under construction, into which the points may already be copied."""
         require_room(self._folder)
         for shard in filter(None, (self._shard, self._anew)):
             shard.update(operation)
@@ -313,7 +315,7 @@ class EdgeCollection:
         self._shard.flush()
 
     def page(self, after: str, limit: int) -> tuple[list[Payload], str]:
-        """In order of ids."""
+        """A page of payloads in order of ids, and the start of the next page, empty at the end."""
         records, following = self._page(after, limit, vectors=False)
         return [record.payload or {} for record in records], following
 
@@ -329,12 +331,12 @@ class EdgeCollection:
     # --- writing anew
 
     def begin_anew(self) -> None:
-        """Make an empty shard in the other folder; from now on writes go to both."""
+        """Start a rewrite: create an empty shard in the other folder; from now on writes go to both."""
         self.abandon_anew()
         self._anew = _new_shard(self._folder, self.info.moved(), self._indexed)
 
     def copy_page(self, after: str, limit: int) -> str:
-        """Copy the points from the one named `after` on; gives where the next page begins, empty at the end."""
+        """Copy a page of points that starts at `after`; returns the start of the next page, empty at the end."""
         require_room(self._folder)
         records, following = self._page(after, limit, vectors=True)
         batch = [engine.Point(record.id, record.vector or {}, record.payload) for record in records]
@@ -343,10 +345,10 @@ class EdgeCollection:
         return following
 
     def finish_anew(self) -> None:
-        """Let the new shard count, and remove the old one.
+        """Switch to the new shard, and remove the old one.
 
-        What if the process dies here? Until the info file is replaced, which happens whole or not at all, the old
-        shard counts. Afterwards the new one does, and whoever opens the collection next removes the old.
+        If the process dies here: the old shard is in use until the info file is replaced, which is atomic. Afterwards
+        the new one is in use, and the next process that opens the collection removes the old one.
         """
         if self._anew is None:
             return
@@ -361,7 +363,7 @@ class EdgeCollection:
         _remove_other(self._folder, moved)
 
     def abandon_anew(self) -> None:
-        """Give up a new shard that was not finished."""
+        """Cancel a rewrite and remove its shard."""
         if self._anew is not None:
             self._anew.close()
             self._anew = None

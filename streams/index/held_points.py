@@ -1,15 +1,15 @@
-"""Points of users who are asked for often, in memory: a search by meaning over them is one product of numpy.
+"""A cache of the points of users who are often searched: a search by meaning over them is one numpy product.
 
 | what | rule |
 |---|---|
-| a user is asked for again, and there is room | all their points are read, a page at a time between other calls |
-| a point of theirs is written | it is put in, also while their points are being read |
-| a deletion that may be of one of their points, or keys that change | they are let go, and read again if asked again |
-| no room | who was not asked for a while gives way; else the store answers |
+| a user is searched again, and the cache has space | all their points are loaded, page by page between other calls |
+| one of their points is written | it is added, also during loading |
+| a deletion that may match one of their points, or changed keys | the user is evicted, and loaded at the next search |
+| the cache is full | users not searched recently are evicted; if there are none, the store answers |
 
-What is given is what the engine gives: exact cosines of stored points, but for what differs by rounding. Measured on
-two shared cores at 10,000 turns of one user, wordllama: a hybrid search takes 4.8 ms of CPU instead of 6.9, most of it
-for payloads that need not be decoded; reading them in takes 0.3 s, and 4.5 KB a point.
+Results equal the engine's, up to rounding: exact cosines of stored points. Measured on two shared cores with 10,000
+turns of one user, wordllama: a hybrid search takes 4.8 ms of CPU instead of 6.9, mostly because payloads need no
+decoding; loading takes 0.3 s and 4.5 KB a point.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from streams.index.qdrant import Fields, Payload
 from streams.ports import Keys, Point, SearchHit, Vectors, Where
 
 MOST_HELD = 32_768
-"""Points of a collection."""
+"""Largest number of cached points of a collection."""
 FEWEST_HELD = 128
-"""Points of a user: of fewer the store knows as quickly."""
+"""Smallest number of points of a cached user: below it the store answers as fast."""
 IDLE_S = 60.0
-"""Who was not asked for so long gives way."""
+"""A user not searched for this long may be evicted."""
 _ASKED_LATELY = 64
-"""Users whose questions are counted."""
+"""Users whose searches are counted."""
 _TRIED_EVERY = 16
-"""Questions from one look for room to the next."""
+"""Searches between two checks for free space."""
 _KEYS = "key"
 _REPEATED = frozenset({"session_id", "user_id", "app_id", "role"})
 Owner = tuple[str, str]
-"""User and app; an empty app stands for all."""
+"""User and app; an empty app means every app."""
 
 
 def owner_of(where: Where) -> Owner | None:
-    """Whose points the conditions ask for, all of them or some by key; None: they ask for something else.
+    """User whose points the conditions select, all or some by key; None for any other conditions.
 
     >>> owner_of({"user_id": "u", "app_id": ("a",)}), owner_of({"user_id": "u", "session_id": "s"})
     (('u', 'a'), None)
@@ -62,12 +62,12 @@ def owner_of(where: Where) -> Owner | None:
 
 
 class HeldUser:
-    """Points of one user, a row each.
+    """Points of one user, one row each.
 
     Attributes:
-        complete: Whether all are in.
-        after: Where the next page begins, until then.
-        asked_at: When somebody asked last.
+        complete: Whether all points are loaded.
+        after: Start of the next page, while loading.
+        asked_at: Time of the last search.
     """
 
     def __init__(self, dim: int, asked_at: float) -> None:
@@ -83,7 +83,7 @@ class HeldUser:
         return key in self._rows
 
     def put(self, payload: Payload, vector: Vectors) -> None:
-        """Take a point in as it is stored, instead of that of its key; with its vector `(dim,)`, of any length."""
+        """Add a stored point with its vector `(dim,)`, of any norm; it replaces the point with the same key."""
         # Names and ids of all points are the same: kept once.
         given = {
             intern(name): intern(of) if name in _REPEATED and isinstance(of, str) else of
@@ -99,7 +99,7 @@ class HeldUser:
         self._points[row], self._vectors[row] = (key, given, {}), _unit(vector)
 
     def nearest(self, vector: Vectors, where: Where, top_k: int, fields: Fields) -> list[SearchHit]:
-        """The most like a vector, of all or of those of the keys that the conditions name, best first."""
+        """The nearest points to a vector, best first, among all or those whose keys the conditions name."""
         rows, vectors = None, self._vectors[: len(self)]
         if isinstance(keys := where.get(_KEYS), Keys):
             rows = np.array([self._rows[key] for key in keys.of if key in self._rows], np.intp)
@@ -117,13 +117,13 @@ class HeldUser:
         return SearchHit(key, score, given, memo)
 
     def may_hold(self, where: Where) -> bool:
-        """Whether one of the points may meet conditions: those on texts decide."""
+        """Whether a point may match the conditions; only conditions on texts are checked."""
         texts = {name: of for name, value in where.items() if (of := _texts(value))}
         return any(all(payload.get(name) in of for name, of in texts.items()) for _, payload, _ in self._points)
 
 
 class HeldPoints:
-    """Users whose points of one collection are held. Not for two threads at once."""
+    """Cached users of one collection. Not thread-safe."""
 
     def __init__(self, dim: int, *, most: int = MOST_HELD, clock: Callable[[], float] = monotonic) -> None:
         self._dim, self._most, self._clock = dim, most, clock
@@ -131,9 +131,9 @@ class HeldPoints:
         self._questions: OrderedDict[Owner, int] = OrderedDict()
 
     def asked(self, where: Where, count: Callable[[Where], int]) -> HeldUser | None:
-        """Points of the user whom a question's conditions name, if all are in; else it is noted that they are asked.
+        """Points of the user whom the conditions name, if all are loaded; otherwise the search is counted.
 
-        `count` says how many points meet conditions.
+        `count` returns how many points match conditions.
         """
         if (owner := owner_of(where)) is None:
             return None
@@ -150,21 +150,21 @@ class HeldPoints:
         return None
 
     def reading(self) -> tuple[HeldUser, Where] | None:
-        """The user whose points are being read, and the conditions of these; None: all are in."""
+        """The user whose points are being loaded, with the conditions of the rest; None if all are loaded."""
         for (user_id, app_id), user in self._users.items():
             if not user.complete:
                 return user, {"user_id": user_id, "app_id": app_id} if app_id else {"user_id": user_id}
         return None
 
     def read(self, user: HeldUser, page: Sequence[tuple[Payload, Vectors]], following: str) -> None:
-        """Take a page in, but for what was written since it began; `following` is empty after the last."""
+        """Add a page, except points written since loading began; `following` is empty after the last page."""
         for payload, vector in page:
             if str(payload[rules.KEY_FIELD]) not in user:
                 user.put(payload, vector)
         user.after, user.complete = following, not following
 
     def written(self, points: Sequence[Point]) -> None:
-        """Take in what was written of users that are held."""
+        """Add written points of cached users."""
         for point in points if self._users else ():
             whose = point.payload.get("user_id"), point.payload.get("app_id")
             for (user_id, app_id), user in [*self._users.items()]:
@@ -176,7 +176,7 @@ class HeldPoints:
             self._users.popitem(last=False)
 
     def deleted(self, where: Where) -> None:
-        """Let go of users of whose points one may have gone; without conditions of all."""
+        """Evict users of whom a point may have been deleted; without conditions, all users."""
         for owner, user in [*self._users.items()]:
             if not user.complete or user.may_hold(where):
                 del self._users[owner]
@@ -185,7 +185,7 @@ class HeldPoints:
         return sum(map(len, self._users.values()))
 
     def _has_room(self, wanted: int) -> bool:
-        """Whether so many points find room, with those let go that nobody asked for lately."""
+        """Whether this many points fit, after evicting users not searched recently."""
         if not FEWEST_HELD <= wanted <= self._most:
             return False
         idle = [owner for owner, user in self._users.items() if user.asked_at < self._clock() - IDLE_S]
@@ -195,7 +195,7 @@ class HeldPoints:
 
 
 def _texts(value: object) -> tuple[object, ...]:
-    """Which texts a condition allows; none if it is not on a text."""
+    """Texts that a condition allows; empty if it is not on a text."""
     values = value if isinstance(value, tuple) else (value,)
     return values if all(isinstance(each, str) for each in values) else ()
 

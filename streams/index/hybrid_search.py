@@ -1,11 +1,11 @@
 """Hybrid search: turns and episodes by their words and by their meaning, within a scope.
 
-Both rankings come from the vector store, filtered by the scope, without payloads; `models.retrieval.fusion` makes one
-of them; only what is given back is read. That reading is filtered by the scope once more, so that a turn of somebody
-else in the same session is never given for standing beside one that was found.
+Both rankings come from the vector store, filtered by the scope, without payloads; `models.retrieval.fusion` merges
+them; only payloads of results are read. That read is filtered by the scope again, so that a turn of another user in
+the same session is never returned as a neighbour of a result.
 
-Measured on Qdrant Edge, two shared cores, 100,000 turns of 100 users: ten turns of one user take 2 to 3 ms; over the
-whole app 19 ms, as both searches look at all turns.
+Measured on Qdrant Edge, two shared cores, 100,000 turns of 100 users: ten turns of one user take 2 to 3 ms; of the
+whole app 19 ms, as both searches scan all turns.
 """
 
 import asyncio
@@ -31,16 +31,16 @@ from streams.ports import Condition, Embedder, Keys, Query, SearchHit, Vectors, 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Every field that is not None must hold.
+    """Search scope: every field that is not None must match.
 
     Attributes:
         app_ids: Any of these apps; None for every app.
         user_id: This user. The same id in two apps is two users: name the app where it matters.
         session_id: This session. The same id in two apps is two sessions: likewise.
-        between: When. Names nobody, so it makes no scope by itself.
+        between: Time range. It names no user, so it is no scope by itself.
 
     Raises:
-        ValueError: All fields are None, which would be everybody's memory, or no app is allowed at all.
+        ValueError: All fields are None, which would select every user's memory, or no app is allowed.
     """
 
     app_ids: tuple[str, ...] | None = None
@@ -55,7 +55,7 @@ class Scope:
             raise ValueError("a scope allows at least one app, or names none")
 
     def where(self) -> dict[str, Condition]:
-        """The store's conditions, the narrowest first; `between` is for `turns` and `episodes` to say.
+        """The store's conditions, the narrowest first, without `between`, which `turns` and `episodes` add.
 
         >>> Scope(app_ids=("a", "b"), user_id="u").where()
         {'user_id': 'u', 'app_id': ('a', 'b')}
@@ -64,11 +64,11 @@ class Scope:
         return {field: value for field, value in named.items() if value is not None}
 
     def turns(self) -> Where:
-        """Conditions of turns."""
+        """Conditions for turns."""
         return {**self.where(), **self.between.turns()}
 
     def episodes(self) -> Where:
-        """Conditions of episodes."""
+        """Conditions for episodes."""
         return {**self.where(), **self.between.spans()}
 
 
@@ -76,7 +76,7 @@ _Event = TypeVar("_Event", bound=Struct)
 
 
 class Ranking(StrEnum):
-    """By what points are ranked: their words, their meaning, or both."""
+    """How points are ranked: by words, by meaning, or both."""
 
     KEYWORD = "keyword"
     SEMANTIC = "semantic"
@@ -88,7 +88,7 @@ class FoundTurn:
     """A turn with its score: the higher the better, comparable within one answer only.
 
     Attributes:
-        signals: What each signal of the ranker gave; together the score.
+        signals: Contribution of each signal of the ranker; their sum is the score.
     """
 
     turn: RememberedTurn
@@ -97,11 +97,11 @@ class FoundTurn:
 
 
 class TurnCandidates(NamedTuple):
-    """Turns that may answer, by the formula of `fusion`, best first.
+    """Candidate turns by the formula of `fusion`, best first.
 
     Attributes:
-        turns: What the ranker looks at.
-        hits: Of each.
+        turns: Input of the ranker.
+        hits: Hit of each turn.
     """
 
     turns: list[CandidateTurn]
@@ -111,8 +111,8 @@ class TurnCandidates(NamedTuple):
 class HybridSearch:
     """Search over the collections of `streams.index`, each query within a scope.
 
-    A query without a known word is ranked by meaning alone, one without a meaning by words alone; one with neither
-    finds nothing. The embedder must be the one whose vectors the store holds. All methods raise `StoreUnavailable` when
+    A query without a known word is ranked by meaning alone, one without a vector by words alone; one with neither
+    finds nothing. The embedder must be the one that made the stored vectors. All methods raise `StoreUnavailable` when
     the store does not answer.
     """
 
@@ -124,7 +124,7 @@ class HybridSearch:
         self._ranker = learned or formula(self._policy)
 
     async def turns(self, query: str, scope: Scope, top_k: int) -> list[FoundTurn]:
-        """Turns that answer the query, best first."""
+        """Turns that match the query, best first."""
         found = await self.candidates(query, scope, top_k)
         return [
             FoundTurn(TURNS.event_of(found.hits[each.row].payload), each.score, each.contributions)
@@ -132,7 +132,7 @@ class HybridSearch:
         ]
 
     async def candidates(self, query: str, scope: Scope, top_k: int) -> TurnCandidates:
-        """Turns that may answer the query: as many as are ranked anew, where there are so many, or `top_k`."""
+        """Candidate turns for the query: up to the number that is reranked or `top_k`, whichever is greater."""
         where, vector = scope.turns(), await self._vector(query)
         lexical, dense = await self._rankings(TURNS.name, query, vector, where, top_k)
         scores, average = fusion.fuse(lexical, dense, self._policy)
@@ -152,7 +152,7 @@ class HybridSearch:
         return found
 
     async def episodes(self, query: str, scope: Scope, top_k: int) -> list[tuple[EpisodeCompressed, float]]:
-        """Episodes that speak of the query, best first, each with its fused score."""
+        """Episodes that match the query, best first, each with its fused score."""
         return await self.events(EPISODES, query, scope.episodes(), top_k)
 
     async def events(
@@ -164,7 +164,7 @@ class HybridSearch:
         *,
         by: Ranking = Ranking.HYBRID,
     ) -> list[tuple[_Event, float]]:
-        """Events of a collection that answer the query, best first, each with its score: fused, or that of the one."""
+        """Events of a collection that match the query, best first, with the fused score or that of the one ranking."""
         best = await self.keys(collection.name, query, where, top_k, by=by)
         found = await collection.read(self._store, [key for key, _ in best], where)
         return [(found[key], score) for key, score in best if key in found]
@@ -178,7 +178,7 @@ class HybridSearch:
         *,
         by: Ranking = Ranking.HYBRID,
     ) -> list[tuple[str, float]]:
-        """Keys of points that answer the query, best first, each with its score: fused, or that of the one ranking."""
+        """Keys of points that match the query, best first, with the fused score or that of the one ranking."""
         vector = None if by is Ranking.KEYWORD else await self._vector(query)
         words = "" if by is Ranking.SEMANTIC else query
         lexical, dense = await self._rankings(collection, words, vector, where, top_k)
@@ -187,7 +187,7 @@ class HybridSearch:
         return fusion.ranked(dense if by is Ranking.SEMANTIC else lexical)[:top_k]
 
     async def _vector(self, query: str) -> Vectors | None:
-        """What a query means, `(dim,)`; None: nothing that the embedder knows."""
+        """Vector of a query, `(dim,)`; None if the embedder knows none of its words."""
         vector = await self._embedder.embed_query(query)
         return vector if vector.any() else None
 
@@ -206,7 +206,7 @@ class HybridSearch:
         return await asyncio.gather(scores(query_vector(words, language_of(words))), scores(vector))
 
     async def _read(self, keys: Sequence[str], vector: Vectors | None, where: Where) -> list[SearchHit]:
-        """Turns by their keys, each with its cosine; those that are not there, or do not match, are missing."""
+        """Turns by their keys, each with its cosine; keys that are not stored, or do not match, are omitted."""
         hits, whole = list[SearchHit](), keys
         if vector is not None:
             among = {**where, "key": Keys(keys)}

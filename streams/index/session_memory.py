@@ -1,4 +1,4 @@
-"""Vector memory of sessions: turns as points, found again by likeness (risk memory, layer 4), and their topics."""
+"""Vector memory of sessions: turns as points, found by similarity (risk memory, layer 4), and their topics."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,25 +19,25 @@ from streams.ports import Condition, Embedder, Point, Vectors, VectorStore, Wher
 
 _LARGEST_TURN = _LARGEST_OFFSET = 2**53
 _MOST_PARTS = 64
-"""Sessions of one topic that are read …"""
+"""Sessions read for one topic."""
 _MOST_SUMMARIES = 3
-"""… and the latest summaries that are given together."""
+"""Latest summaries joined in the answer."""
 _TURNS_A_SESSION = 5
-"""Looked at for each session that is wanted: several may be of one, or of the session itself."""
+"""Candidates read per wanted session: several may be of one session, or of the session itself."""
 _NEAR_TURNS = 8
-"""Numbers this near are read in one go, with what lies between them: a call costs more than a few turns."""
+"""Numbers at most this far apart are read in one call with the turns between: a call costs more than a few turns."""
 
 
 class SessionVectorMemory:
     """Turns of all sessions in one collection; every look-up is filtered to one session of one app.
 
-    Rules for input out of the ordinary:
+    Rules for unusual input:
 
-    * Of several turns with one number the first in the log stands (`streams.index.turn_numbers`, which the role asks
-      before it adds): the same as in the archive and, while it knows the number, in the session's state.
-    * Each session keeps the newest `keep_turns` turn numbers. The rest goes after each batch that brings a turn beyond
-      them, once per session and batch.
-    * A turn without text is kept for readers of the last turns; it resembles nothing.
+    * Of several turns with one number the first in the log is stored (`streams.index.turn_numbers`, which the role
+      calls before it adds), as in the archive and, while the number is in it, in the session's state.
+    * Each session keeps the newest `keep_turns` turn numbers. Older turns are removed after each batch that adds a
+      newer one, once per session and batch.
+    * A turn without text is stored for readers of the last turns; no search by similarity finds it.
     """
 
     def __init__(self, store: VectorStore, embedder: Embedder, *, keep_turns: int = 1_000) -> None:
@@ -53,7 +53,7 @@ class SessionVectorMemory:
         places: Sequence[Position | None] | None = None,
         languages: Sequence[str | None] | None = None,
     ) -> None:
-        """Index turns in log order, with vectors `(n_turns, dim)`; durable on return, repeating it changes nothing."""
+        """Index turns in log order, with vectors `(n_turns, dim)`; durable on return, idempotent."""
         missing = [None] * len(turns)
         parts = zip(turns, vectors, risks or missing, places or missing, languages or missing, strict=True)
         await self._store.upsert(TURNS.name, [_point(*each) for each in parts])
@@ -62,14 +62,14 @@ class SessionVectorMemory:
     async def find_similar(
         self, query: str, session: SessionName, top_k: int = 5, between: Between = ALWAYS
     ) -> list[RememberedTurn]:
-        """Past turns of the session most like the query, best first; none for a query without words."""
+        """Past turns of the session most similar to the query, best first; none for a query without words."""
         near = await TURNS.nearest(self._store, self._embedder, query, {**_of(session), **between.turns()}, top_k)
         return [replace(turn, similarity=cosine) for turn, cosine in near]
 
     async def sessions_like(self, session: SessionName, numbers: Iterable[int], top_k: int) -> list[RememberedTurn]:
-        """The turn most like one of these in each other session of the app, the most like first, with its similarity.
+        """The most similar turn to any of these in each other session of the app, with its similarity, best first.
 
-        Of several that are as like, the first. Turns without words, or not indexed any more, resemble nothing.
+        Of equally similar turns, the first. Turns without words, or no longer indexed, are skipped.
         """
         found: dict[str, RememberedTurn] = {}
         for turn in await self.turns_numbered(session, numbers):
@@ -87,28 +87,28 @@ class SessionVectorMemory:
         return (await TURNS.latest(self._store, _of(session), last, by="turn"))[::-1]
 
     async def segments(self, session: SessionName, last: int) -> list[SegmentCompacted]:
-        """The newest segments of the session, oldest first; each with its latest summary."""
+        """The newest segments of the session with their latest summaries, oldest first."""
         return (await SEGMENTS.latest(self._store, _of(session), last, by="turn"))[::-1]
 
     async def newest(
         self, where: Mapping[str, Condition], limit: int, *, by: Literal["event_offset", "turn"] = "event_offset"
     ) -> list[RememberedTurn]:
-        """Turns of a user, an app or a session, the latest first; those without the field are left out."""
+        """Turns of a user, an app or a session, the latest first; those without the field are omitted."""
         return await TURNS.latest(self._store, where, limit, by=by)
 
     async def turns_numbered(self, session: SessionName, numbers: Iterable[int]) -> list[RememberedTurn]:
-        """These turns of the session, in order of number; those that are not here are left out."""
+        """These turns of the session, in order of number; turns that are not stored are omitted."""
         wanted = set(numbers)
         found = await asyncio.gather(*[self._between(session, low, high) for low, high in _runs(wanted)])
         return [turn for run in found for turn in run if turn.turn in wanted]
 
     async def turns_of_messages(self, session: SessionName, message_ids: Sequence[str]) -> list[RememberedTurn]:
-        """Turns of the session by their messages' ids, in order of number; those that are not here are left out."""
+        """Turns of the session by their messages' ids, in order of number; turns that are not stored are omitted."""
         where = {**_of(session), "message_id": tuple(message_ids)}
         return (await TURNS.latest(self._store, where, len(message_ids), by="turn"))[::-1]
 
     async def turns_at(self, user_id: str, places: Iterable[Place]) -> dict[Place, RememberedTurn]:
-        """These turns of a user, in one go; those that are not here, or are somebody else's, are missing."""
+        """These turns of a user, in one call; turns that are not stored, or are another user's, are omitted."""
         keys = {turn_key(*place): place for place in places}
         if not keys:
             return {}
@@ -120,10 +120,10 @@ class SessionVectorMemory:
         return await self._between(session, turn + 1, _LARGEST_TURN)
 
     async def app_of(self, session_id: str) -> str | None:
-        """App that a session id means where none is named: the default app's, or else the only one; None for none.
+        """App of a session id given without an app: the default app, else the only app with it; None if there is none.
 
         Raises:
-            AmbiguousApp: Several other apps have a session of this id.
+            AmbiguousApp: Several apps, none of them the default, have a session with this id.
         """
         newest = await self.last_turns(SessionName("", session_id), 1)
         if not newest:
@@ -142,17 +142,17 @@ class SessionVectorMemory:
         return (await TURNS.latest(self._store, where, limit, by="turn"))[::-1]
 
     async def count(self, where: Where | None = None) -> int:
-        """Turns of all sessions, or those that meet the conditions."""
+        """Number of turns of all sessions, or of those that match the conditions."""
         return await self._store.count(TURNS.name, where=where)
 
 
 def _of(session: SessionName) -> dict[str, Condition]:
-    """Conditions of one session; without an app those of every app's of this id."""
+    """Conditions for one session; without an app, for the sessions with this id in every app."""
     return {name: value for name, value in session._asdict().items() if value}
 
 
 async def forget_before(store: VectorStore, erased: Mapping[tuple[SessionName, int], int]) -> None:
-    """Remove turns and topics of sessions that were erased, by partition and offset: what came later is new."""
+    """Remove turns and topics of erased sessions, by partition and offset; later ones are new and stay."""
     for (session, partition), offset in erased.items():
         await store.delete(TURNS.name, where={**_of(session), "partition": partition}, below=("event_offset", offset))
         await store.delete(CORRECTIONS.name, where=_of(session), below=("event_offset", offset))
@@ -166,7 +166,7 @@ async def forget_older(
     keep_turns: int,
     where: Mapping[str, Condition],
 ) -> None:
-    """Remove what a collection has of the events' sessions below the newest turn numbers of each."""
+    """Remove points of the events' sessions below the newest turn numbers of each session."""
     newest: dict[SessionName, int] = {}
     for event in events:
         session = SessionName(event.app_id, event.session_id)
@@ -180,12 +180,12 @@ async def forget_older(
 
 
 def _within(runs: Sequence[int]) -> Iterator[int]:
-    """Numbers of runs that are given by their first and last."""
+    """Numbers of runs given by first and last number."""
     return chain.from_iterable(range(first, last + 1) for first, last in zip(runs[::2], runs[1::2], strict=True))
 
 
 def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Lowest and highest number of each run of numbers that are near each other.
+    """First and last number of each run of numbers at most `_NEAR_TURNS` apart.
 
     >>> _runs({3, 4, 9, 40})
     [(3, 9), (40, 40)]
@@ -207,11 +207,11 @@ def _point(turn: Turn, vector: Vectors, risk: float | None, place: Position | No
 
 
 class IndexedTopics(NamedTuple):
-    """What is known of one session.
+    """Indexed topics of one session.
 
     Attributes:
-        kept: Topics that the session's state has, the latest active first.
-        since: Lowest offset of their events; what lies below and is not kept is gone.
+        kept: Topics in the session's state, the latest active first.
+        since: Lowest offset of their events; topics below it that are not in `kept` are no longer in the state.
     """
 
     kept: list[RememberedTopic]
@@ -219,21 +219,21 @@ class IndexedTopics(NamedTuple):
 
 
 class TopicMemory:
-    """Topics of all sessions, one point each as its last event said; every look-up is of one session of one app.
+    """Topics of all sessions, one point each from its last event; every look-up is filtered to one session of one app.
 
-    The events of `conversation-topics.v1` say which turns a topic holds; the words are in the turns' own collection.
+    The events of `conversation-topics.v1` list the turns of a topic; their text is in the collection of turns.
 
     | what | rule |
     |---|---|
     | an event again, or an older one after a crash | replaces the point; the log's last event of a topic wins |
-    | turns above the last event's number | belong to the active topic: the state has told of no change since |
-    | a topic that was evicted or merged away | is found by its id, or when asked for; not in lists |
-    | … and left more than `keep_turns` turns ago | goes: not one of its turns is in the store any more |
-    | a topic of a session that was forgotten | as if evicted; the session's new topics have the later events |
-    | a turn that the store no longer has | is missing in the history; the archive has it |
-    | a topic that came back with its user | has title, summary and messages of all its sessions, found by its id |
+    | turns above the last event's number | belong to the active topic: the state has sent no change since |
+    | an evicted or merged topic | is found by its id, or on request; not in lists |
+    | … and left more than `keep_turns` turns ago | is removed: none of its turns is in the store |
+    | a topic of a session that expired | as if evicted; the session's new topics have the later events |
+    | a turn that is no longer in the store | is missing in the history; the archive has it |
+    | a topic resumed in a later session | has title, summary and messages of all its sessions, found by its id |
 
-    A turn that is `forgotten_after` older than the active topic is of a life of the session that was forgotten.
+    A turn that is `forgotten_after` older than the active topic belongs to the session before it expired.
     """
 
     def __init__(
@@ -254,7 +254,7 @@ class TopicMemory:
     # --- writing
 
     async def add_changes(self, changes: Sequence[tuple[TopicChanged, int]], vectors: Vectors) -> None:
-        """Index changes in log order, with vectors `(n_changes, dim)`; durable, and repeating it changes nothing."""
+        """Index changes in log order, with vectors `(n_changes, dim)`; durable on return, idempotent."""
         await TOPICS.write(self._store, changes, vectors)
         await forget_older(self._store, TOPICS, [event for event, _ in changes], self._keep_turns, {"kept": 0})
 
@@ -266,7 +266,7 @@ class TopicMemory:
         return found._replace(kept=await asyncio.gather(*map(self._whole, found.kept)))
 
     async def _kept(self, session: SessionName) -> IndexedTopics:
-        """They, with what the session itself has of each."""
+        """The session's topics, each with only the data of this session."""
         newest = await TOPICS.latest(self._store, _of(session), 1)
         if not newest or newest[0].session_topics == 0:
             return IndexedTopics([], _LARGEST_OFFSET)
@@ -279,13 +279,13 @@ class TopicMemory:
         return IndexedTopics(sorted(kept, key=lambda topic: topic.last_active_at, reverse=True), since)
 
     async def gone(self, session: SessionName, found: IndexedTopics, limit: int) -> list[RememberedTopic]:
-        """Topics that the session had beside those found, the latest change first."""
+        """Earlier topics of the session that are not among those found, the latest change first."""
         kept = {topic.topic_id for topic in found.kept}
         newest = await TOPICS.latest(self._store, _of(session), limit + len(kept))
         return [_as_gone(topic) for topic in newest if topic.topic_id not in kept][:limit]
 
     async def topic(self, session: SessionName, topic_id: str | None = None) -> RememberedTopic | None:
-        """One topic, kept or not, or the active one; None if there is none."""
+        """One topic, in the state or not, or the active one; None if there is none."""
         for topic in (await self._kept(session)).kept:
             if topic.active if topic_id is None else topic.topic_id == topic_id:
                 return await self._whole(topic)
@@ -303,7 +303,7 @@ class TopicMemory:
         include_gone: bool = False,
         between: Between = ALWAYS,
     ) -> list[RememberedTopic]:
-        """Topics of the session most like the query by title and summary, best first; none for one without words."""
+        """Topics with the most similar title and summary, best first; none for a query without words."""
         found = await self.topics(session)
         where = _of(session)
         if not include_gone:
@@ -323,13 +323,13 @@ class TopicMemory:
         return [each for each in best.values() if between.meets(each.created_at, each.last_active_at)][:top_k]
 
     async def app_of(self, session_id: str) -> str | None:
-        """As `SessionVectorMemory.app_of`: a topic is of turns."""
+        """As `SessionVectorMemory.app_of`: a topic consists of turns."""
         return await self._turns.app_of(session_id)
 
     async def messages(self, topic: RememberedTopic, *, include_packed: bool) -> list[RememberedTurn]:
-        """The topic's messages that the store has, in order of time; without packed ones those at hand.
+        """The topic's stored messages, in order of time; without `include_packed`, only those that are not packed.
 
-        Of a topic that came back with its user, what was at hand when the session before ended is at hand.
+        For a resumed topic, messages that were not packed at the end of the previous session count as not packed.
         """
         parts = await self.parts(topic)
         if include_packed:
@@ -343,7 +343,7 @@ class TopicMemory:
         return sorted(chain.from_iterable(found), key=lambda turn: (turn.timestamp, turn.turn))
 
     async def parts(self, topic: RememberedTopic) -> list[RememberedTopic]:
-        """The topic in the sessions of its user, where it began first; in its own one as it is."""
+        """The topic in each session of its user, the session where it began first; in its own session unchanged."""
         if not topic.recalled_messages:
             return [topic]
         where = {"app_id": topic.app_id, "user_id": topic.user_id, "topic_id": topic.topic_id}
@@ -352,7 +352,7 @@ class TopicMemory:
         return sorted([*others, topic], key=lambda each: (each.recalled_messages, each.last_active_at))
 
     async def _whole(self, topic: RememberedTopic) -> RememberedTopic:
-        """A topic that came back with the title, summaries and tags that it has elsewhere."""
+        """A resumed topic with its titles, summaries and tags from earlier sessions."""
         if not topic.recalled_messages:
             return topic
         parts = await self.parts(topic)
@@ -367,7 +367,7 @@ class TopicMemory:
         )
 
     async def _with_turns_after(self, topic: RememberedTopic, turn: int) -> RememberedTopic:
-        """The active topic with the turns that no event has named."""
+        """The active topic with the turns after its last event."""
         earliest = topic.created_at - self._forgotten_after
         said = await self._turns.turns_after(SessionName(topic.app_id, topic.session_id), turn)
         after = [each for each in said if each.timestamp > earliest]
