@@ -1,11 +1,11 @@
-"""Sentences of a conversation that are worth remembering: decisions, preferences, facts, outcomes. By rules.
+"""Notable sentences of a conversation, for episodes: decisions, preferences, facts, outcomes. By rules.
 
-They are looked for when a segment is compacted, so that a turn costs nothing more, and the best are kept until the
-conversation ends. English; in another language nothing is found, and the summary speaks for the conversation.
+They are extracted when a segment is compacted, so that a turn costs nothing more, and the best are stored until the
+conversation ends. English; in other languages none is found, and the summary represents the conversation.
 
-Questions, suppositions, what others say, code, pasted text, secrets and orders to the assistant about its own rules are
-none, and what is not decided is no decision. A row of the table `notable` begins with kind, weight, use later on, and
-the words of which a sentence holds one; a weight below zero marks what stands though hedged: "it crashes if I scroll".
+Questions, suppositions, reported speech, code, pasted text, secrets and orders about the assistant's own rules are
+excluded, and so are open decisions. A row of the table `notable` begins with kind, weight, later use, and words of
+which a sentence has at least one; a negative weight marks statements valid despite a hedge: "it crashes if I scroll".
 """
 
 import re
@@ -30,13 +30,13 @@ from models.text.words import fold_text, word_set, words_of, words_of_each
 _RE = PatternTables("statements_patterns").section("notable")
 
 DONE = 0.3
-"""Up to this use later on a row is for what is done: a day that such a sentence names is not ahead."""
+"""Largest later use of a row for completed actions: a day that such a sentence names is in the past."""
 PART = "n"
-"""Of a session's state: its notable sentences."""
+"""Name of the part of a session's state with its notable sentences."""
 _FEWEST_WORDS, _MOST_WORDS = 3, 60
 _LONG_CHARS = 150
 _NUMBER, _NAME, _LONG, _CORRECTED = 0.05, 0.05, -0.1, 0.08
-"""What a sentence weighs more or less than its kind: it holds a number or a name, is long, puts something right."""
+"""Added to the weight of a sentence's kind: it has a number, has a name, is long, corrects something."""
 _DIGIT = re.compile(r"\d")
 _CAPITALISED = re.compile(r"(?<=[a-z,] )[A-Z]\w")
 _SECRET_WORDS = word_set(
@@ -45,7 +45,7 @@ _SECRET_WORDS = word_set(
 _KEY = re.compile(r"(?:\d[ -]?){12,}|\b[\w-]{32,}\b")
 _POLITE_IF = re.compile(r",? if (?:possible|available|you can|at all possible|needed|necessary|that's ok(?:ay)?|not)\b")
 _MAY = re.compile(r"\bmay(?= [a-z])|^May(?= [a-z])")
-"""No month, so in the case in which it was written."""
+"""The verb "may", not the month, so matched in the original case."""
 _WONT = re.compile(r"\s*(?:no[,.]\s+)?i (?:won['\u2019]t|can['\u2019]t|cannot|will not)[.,]", re.IGNORECASE)
 
 
@@ -53,15 +53,15 @@ class NotableRule(msgspec.Struct, frozen=True):
     """A sentence that matches is notable."""
 
     place: int
-    """The first that matches counts."""
+    """Order of the rules: the first match counts."""
     kind: NotableKind
     weight: float
     use: float
-    """0-1: how much such a sentence is of use later on; what is done and over is of little."""
+    """Later use of such a sentence, 0-1; low for completed actions."""
     pattern: re.Pattern[str]
-    """Searched in the sentence, folded and without what leads into it."""
+    """Searched in the folded sentence without its openers."""
     loose: re.Pattern[str]
-    """The same wherever it stands: found before anything is taken off the sentence."""
+    """The same pattern at any position: searched before openers are removed."""
     hedged: bool
 
 
@@ -69,7 +69,7 @@ Rules = Mapping[str, list[NotableRule]]
 
 
 def _by_word(tables: PatternTables, role: Role) -> Rules:
-    """Rules by each of the words of which a sentence holds one."""
+    """Rules by each of their words."""
     start = tables.piece("START")
     found: dict[str, list[NotableRule]] = defaultdict(list)
     for place, row in enumerate(tables.rows(role)):
@@ -83,7 +83,7 @@ def _by_word(tables: PatternTables, role: Role) -> Rules:
 
 _TABLES = PatternTables("notable")
 RULES = {role: _by_word(_TABLES, role) for role in (Role.USER, Role.ASSISTANT)}
-"""By who speaks, and by word. What tools and systems say is nobody's."""
+"""Rules by role of the speaker, and by word; none for tools and systems."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[NotableKind, Role, int, str, float]]).decode
 
@@ -95,8 +95,8 @@ def notables_of(
 
     Args:
         turns: In order.
-        policy: How long a sentence may be.
-        said: The turns' sentences (`text.summary.sentences_in`), where the caller has them already.
+        policy: Limit of a sentence (`notable_chars`).
+        said: The turns' sentences (`text.summary.sentences_in`), if the caller has them.
     """
     likely: dict[int, None] = {}
     for place, sentence, words in sentences_in([turn.content for turn in turns]) if said is None else said:
@@ -120,7 +120,7 @@ def _may_be_notable(sentence: str, words: Sequence[str], rules: Rules) -> bool:
 
 
 def tells_something(sentence: str, words: Sequence[str]) -> bool:
-    """Whether a sentence with these folded words names something, or may be notable if a user says it.
+    """Whether a sentence with these folded words names something, or could be notable from a user.
 
     >>> [tells_something(said, said.lower().split()) for said in ("we decided to sail", "and so on")]
     [True, False]
@@ -130,7 +130,7 @@ def tells_something(sentence: str, words: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=1_024)
 def use_of(sentence: str, role: Role) -> float:
-    """0-1: how much what a notable sentence says is of use later on; 0 for any other.
+    """Later use of a notable sentence, 0-1; 0 for any other.
 
     >>> [use_of(said, Role.USER) for said in ("I prefer tea.", "I bought a kettle.", "It rains.")]
     [0.9, 0.2, 0.0]
@@ -140,12 +140,12 @@ def use_of(sentence: str, role: Role) -> float:
 
 
 def refuses(turn: BufferedTurn) -> bool:
-    """Whether an assistant's turn declines what was asked of it."""
+    """Whether an assistant's turn declines a request."""
     return turn.role is Role.ASSISTANT and (_WONT.match(turn.content) is not None or is_refusal(turn.content))
 
 
 def asks_for(notable: NotableSentence) -> bool:
-    """Whether a user orders or wishes something: if that is refused, it is no memory."""
+    """Whether a user orders or requests something: if that is refused, it is no memory."""
     said = led_off(notable.text)
     if notable.role is not Role.USER:
         return False
@@ -153,7 +153,7 @@ def asks_for(notable: NotableSentence) -> bool:
 
 
 def _rules_for(words: Iterable[str], rules: Rules) -> list[NotableRule]:
-    """Rules that one of the words may follow, in order."""
+    """Rules for at least one of the words, in order."""
     found = {rule.place: rule for word in words if word in rules for rule in rules[word]}
     return [found[place] for place in sorted(found)]
 
@@ -174,7 +174,7 @@ def _of_turn(turn: BufferedTurn, policy: AppPolicy) -> Iterator[NotableSentence]
 
 
 def _followed(said: str, rules: Sequence[NotableRule]) -> NotableRule | None:
-    """The first of the rules that the sentence follows."""
+    """The first rule that the sentence matches."""
     folded = said.lower()
     firm = _POLITE_IF.sub("", folded) if " if " in folded else folded
     followed = [rule for rule in rules if rule.pattern.search(firm)]
@@ -189,7 +189,7 @@ def _followed(said: str, rules: Sequence[NotableRule]) -> NotableRule | None:
 
 
 def is_barred(sentence: str) -> bool:
-    """Secrets, and orders about the assistant's own rules: they must not come back in another conversation.
+    """Whether a sentence is a secret or an order about the assistant's own rules: neither may enter another session.
 
     >>> is_barred("My password is hunter2."), is_barred("I forgot my password.")
     (True, False)
@@ -210,12 +210,12 @@ def _weight(rule: NotableRule, said: str) -> float:
 
 
 def corrects(said: str) -> bool:
-    """Whether a sentence says that it takes the place of an earlier one."""
+    """Whether a sentence says that it replaces an earlier one."""
     return _RE.CORRECTION.search(said.lower()) is not None
 
 
 def clipped(text: str, chars: int) -> str:
-    """At most so many characters, cut between words; cut text ends with an ellipsis.
+    """Limit a text to so many characters, cut between words; cut text ends with an ellipsis.
 
     >>> clipped("one two three", 9), clipped("one two", 9), clipped("x" * 20, 9)
     ('one two…', 'one two', 'xxxxxxxx…')

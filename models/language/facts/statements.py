@@ -1,8 +1,8 @@
-"""A message as statements: clauses with their subject, without what leads into them, and how far each is meant.
+"""A message as statements: clauses with their subject, without openers, and the weight of each.
 
 Attribution filter: code, quotes, pastes, fiction, tasks, hypotheticals, voices that do not speak for the user.
 
-Openers of a statement ("remember that", "I think", "from now on"), and one form for each way of writing a word.
+Openers of a statement ("remember that", "I think", "from now on"), and one form for each spelling of a word.
 """
 
 import re
@@ -22,11 +22,11 @@ from models.text.words import HEAD_CHARS, TAIL_CHARS, word_set, words_of
 _ATTRIBUTION = PatternTables("facts_patterns").section("attribution")
 
 MAX_LINES = 30
-"""A message of more lines that are not blank is taken for a pasted document."""
+"""A message with more lines that are not blank counts as a pasted document."""
 MAX_LIST_ITEMS = 5
-"""A list of more items is taken for a pasted one."""
+"""A list with more items counts as pasted."""
 MAX_QUOTED_WORDS = 3
-"""Up to so many words in quotes are a name or a term, more are somebody's speech."""
+"""Up to this many words in quotes are a name or a term, more are another person's speech."""
 
 _QUOTES = str.maketrans("\u2019\u2018\u02bc\u00b4\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014\u00a0", '\'\'\'\'"""""-- ')
 FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
@@ -34,14 +34,14 @@ _FIRST_PERSON = re.compile(r"\b(?:i|i'm|my|me|we|you)\b", re.IGNORECASE)
 _ITEM = re.compile(r"[ \t]*(?:[-*\u2022+]|\d{1,3}[.)])[ \t]+\S")
 _TASK_WORDS = PatternTables("words").word_set("TASK_WORDS")
 _SALUTATIONS = ("Dear ", "To whom", "Subject:", "From:")
-"""A letter's first line."""
+"""Openings of a letter's first line."""
 _TO_THE_USER = ("to ", "stop ", "avoid ", "quit ", "never ", "always ", "don't ")
 _OWN_SPEECH = ("i ", "i've ", "i just ", "i already ", "i only ", *_TO_THE_USER)
-"""Behind these the user speaks, or is spoken to."""
+"""After these the user speaks, or is addressed."""
 
 
 def plain(content: str) -> str:
-    """The text that is looked at, case kept: head and tail of a long one, plain quotes, no invisible characters."""
+    """The text to analyse, case preserved: head and tail of a long one, plain quotes, no invisible characters."""
     if len(content) > HEAD_CHARS + TAIL_CHARS:
         content = f"{content[:HEAD_CHARS]}\n{content[-TAIL_CHARS:]}"
     if not content.isascii():
@@ -52,7 +52,7 @@ def plain(content: str) -> str:
 
 
 def own_words(text: str, words: set[str]) -> str:
-    """Without code, quotes, transcripts and pasted lines, and without what follows a task or a play that is begun.
+    """The text without code, quotes, transcripts and pasted lines, and text after the start of a task or a play.
 
     `words` are the text's own, folded.
     """
@@ -67,7 +67,7 @@ def own_words(text: str, words: set[str]) -> str:
 
 
 def supposed_from(lower: str) -> int:
-    """Where a sentence, folded, begins to suppose something or to report what others say; its length if it does not."""
+    """Start of a supposition or of reported speech in a folded sentence; its length if there is none."""
     if _ATTRIBUTION.SUPPOSED.search(lower):
         return 0
     reported = (found.start() for found in _ATTRIBUTION.REPORTED.finditer(lower))
@@ -82,7 +82,7 @@ def _term(quoted: re.Match[str]) -> str:
 
 
 def _before(marker: re.Pattern[str], text: str) -> str:
-    """What was said before the marker's sentence, of a task before its clause, still counts."""
+    """The text before the marker's sentence, for a task before its clause, which still counts."""
     found = marker.search(text.lower())
     if found is None:
         return text
@@ -113,9 +113,9 @@ def _own_lines(text: str) -> str:
 
 
 _FORMS = by_way(read_table("words")["forms"]["WAYS"])
-"""Fillers have no form."""
+"""Spelling → form; fillers have an empty form."""
 _FORM_WORDS = frozenset(way.rpartition("_")[2] for way in _FORMS)
-"""Of each way the last: most texts have none."""
+"""Last word of each spelling, as a quick check: most texts have none."""
 _OPENERS = PatternTables("facts_patterns", words={"WAYS": [way for way in _FORMS if "_got" not in way]}).section(
     "openers"
 )
@@ -123,7 +123,7 @@ _ABBREVIATION = re.compile(r"\b(St|Dr|Mr|Mrs|Ms|Prof|Mt)\.(?= )")
 
 
 def canonical(text: str, words: set[str]) -> str:
-    """The text with plain forms, case kept; `words` are its own, folded.
+    """The text with plain forms, case preserved; `words` are its own, folded.
 
     >>> canonical("im really into jazz, dont ask", {"im", "really", "into", "jazz", "dont", "ask"})
     "I'm  into jazz, don't ask"
@@ -136,12 +136,12 @@ def canonical(text: str, words: set[str]) -> str:
 
 
 HEDGED = 0.4
-"""Factor on the confidence of what is only thought to be so."""
+"""Factor on the confidence of hedged statements ("I think")."""
 _MAX_OPENERS = 8
 
 
 class Led(NamedTuple):
-    """What is left of a clause, and what led into it."""
+    """A clause without its openers, and what these say of it."""
 
     form: str
     weight: float = 1.0
@@ -153,16 +153,16 @@ class Led(NamedTuple):
 
 _CONDITION = re.compile(r"when|if (?!in doubt)|unless|(?:every|each|any) ?time (?:i|you|we)", re.IGNORECASE)
 _IMPERATIVES = by_way(read_table("words")["forms"]["IMPERATIVES"])
-"""As they stand behind "I'd prefer if you" and "would you mind"."""
+"""Forms of verbs after "I'd prefer if you" and "would you mind" → imperative."""
 _FOR_YEARS = re.compile(r"i've been (work|liv)ing(?= (?:as|at|for|in|near|outside)\b)", re.IGNORECASE)
 _FOR_YEARS_FORMS = {"work": "I work", "liv": "I live"}
 _SUBJECTS = word_set("i my we he she they it the a an this his her their there it's he's she's they're we're")
 _LEADING = PatternTables("words").word_set("LEADING")
-"""Second words of what leads into a clause though it begins as a statement does."""
+"""Second words of openers that begin like a statement."""
 
 
 def lead_off(clause: str) -> Led:
-    """The clause without its openers, and what they say of it."""
+    """Remove a clause's openers, and return what they say of it."""
     led = Led(clause)
     for _ in range(_MAX_OPENERS):
         first, _, rest = led.form.partition(" ")
@@ -210,11 +210,11 @@ _WAYS = tuple(
     for table in TABLES.values()
     for row in table.rows("ways")
 )
-"""Ways of saying something, and the plain statements of each."""
+"""Patterns of paraphrases, and the plain statements of each."""
 
 
 def plainly(form: str) -> tuple[str, ...]:
-    """The plain statements of a clause; none if it is said in no way that is known.
+    """The plain statements of a clause; none if it is no known paraphrase.
 
     >>> plainly("home is Oslo these days")
     ('I live in Oslo these days',)
@@ -240,19 +240,19 @@ class Statement(Struct, frozen=True, gc=False):
 
     text: str
     weight: float = 1.0
-    """How far it is meant: below 1 behind "I think", "maybe"."""
+    """Factor on the confidence: below 1 after "I think", "maybe"."""
     corrects: bool = False
-    """The user puts something right."""
+    """Whether the user corrects an earlier statement."""
     standing: bool = False
-    """Asked for from now on."""
+    """Whether it is requested from now on."""
     condition: str = ""
-    """When an order holds: "when I ask for code"."""
+    """Condition of an order: "when I ask for code"."""
     passing: bool = False
-    """Its sentence speaks of today or of this time."""
+    """Whether its sentence is about today or this time only."""
     lower: bool = False
-    """The user writes without capitals, so that a name need not have one."""
+    """Whether the user writes without capitals, so that a name need not have one."""
     said: str = ""
-    """How it was said, where that is another way than the text."""
+    """The original wording, if it differs from the text."""
 
 
 _SENTENCE = re.compile(r"(?<=[.!?\u2026])(?=[\s\")])|\n")
@@ -267,7 +267,7 @@ _TODAY = re.compile(r"\b(?:today|tonight|right now|this time|this once|for now|a
 
 
 def statements_of(text: str, words: set[str]) -> Iterator[Statement]:
-    """The statements of what a user says in the first person or asks for; questions and suppositions left out.
+    """A user's statements in the first person and requests, without questions and suppositions.
 
     `words` are the text's own, folded: checks are skipped without their words.
     """
@@ -297,7 +297,7 @@ def _of_sentence(sentence: str, words: set[str]) -> Iterator[Statement]:
 
 
 def _meant(whole: Led, *, asked: bool) -> Iterator[Led]:
-    """Clauses of a sentence that are no questions, conditions, or for this once; what leads into one holds on."""
+    """Clauses of a sentence that are no question or condition and not for once only; openers apply to later clauses."""
     clauses = list(_clauses(whole.form))
     standing, corrects, polite, condition = whole.standing, whole.corrects, whole.polite, whole.condition
     named, forgetting = "", None
@@ -328,12 +328,12 @@ def _meant(whole: Led, *, asked: bool) -> Iterator[Led]:
 
 
 def _asks_on(form: str, *, asked: bool) -> bool:
-    """Whether what follows a question's or a condition's opening is asked or supposed too."""
+    """Whether the clause after the opening of a question or condition belongs to it."""
     return not _RE.CONDITION_OF_YOU.match(form) and (asked or form.lower().startswith(("if ", "unless ")))
 
 
 def _clauses(sentence: str) -> Iterator[tuple[str, bool]]:
-    """Clauses, and whether "and" or "but" goes on with the subject of the one before."""
+    """Clauses, and whether "and" or "but" continues with the subject of the previous one."""
     end, goes_on = 0, False
     for match in _RE.CLAUSE.finditer(sentence.lower()):
         if clause := sentence[end : match.start()].strip():
@@ -344,7 +344,7 @@ def _clauses(sentence: str) -> Iterator[tuple[str, bool]]:
 
 
 def _in_first_person(form: str) -> str:
-    """With the subject that is left out: "live in Oslo", "as a vegan", "as someone who lives in Porto"."""
+    """The clause with its omitted subject: "live in Oslo", "as a vegan", "as someone who lives in Porto"."""
     if _RE.TELEGRAPHIC.match(form):
         return f"I {form}"
     if revised := _RE.SET.match(form):
@@ -361,7 +361,7 @@ def _in_first_person(form: str) -> str:
 
 
 def _pieces(clause: str) -> Iterator[str]:
-    """Statements of a clause: "I'm a nurse and from Bergen" says two things of its subject."""
+    """Statements of a clause: "I'm a nurse and from Bergen" contains two."""
     subject = clause[:4].lower()
     if not subject.startswith(("i ", "i'm ", "i've", "i'd ", "i'll")):
         yield clause

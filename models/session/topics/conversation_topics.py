@@ -3,19 +3,19 @@
 | what | rule |
 |---|---|
 | a user's message | joins the nearest topic above the threshold, else starts one; without a vector the active one |
-| any other message | joins the active topic; without one it starts one, which then takes the first user message |
-| a message that comes late | joins like any other, by arrival; inside the topic, messages stand in order of time |
-| more than 12 messages at hand | all but the last 4 are packed, and the summary takes them in |
-| a user comes back to a topic | its packed history is unpacked, all of it |
+| any other message | joins the active topic; without one it starts one, which the first user message then joins |
+| a late message | joins like any other, by arrival; inside the topic, messages are in order of time |
+| more than 12 unpacked messages | all but the last 4 are packed, and the summary includes them |
+| a user returns to a topic | its whole packed history is unpacked |
 | more than 20 topics | those whose priority is below 0.05 are evicted, the lowest first; never the active one |
-| more than 40 topics | the one with the lowest priority is evicted: of fresh topics none has faded |
+| more than 40 topics | the one with the lowest priority is evicted, as fresh topics have not faded |
 
 **No thrashing.** While a topic stays active its history stays packed. Unpacked, it may grow by as many messages as a
-compaction packs (12 - 4) before it is compacted again; so between two unpackings of a topic lie at least eight messages
-of it, whatever order they come in.
+compaction packs (12 - 4) before it is compacted again; so at least eight messages of a topic come between two
+unpackings of it, in any order of messages.
 
 **Time** is event time: the partition's clock, which never goes back. A message dated a year ago takes its place in the
-topic and makes nothing younger or older.
+topic and does not change the topic's age.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from models.text.summary import Passage
 
 
 class CountedMessage(Struct, frozen=True, gc=False):
-    """A counted turn on its way into topic memory.
+    """A counted turn as input of topic memory.
 
     Attributes:
         turn: The turn.
-        encoded: The same, encoded.
-        vector: Quantised, `(256,)`; None where there is none.
-        importance: What the caller says, 0-1; None where nothing.
+        encoded: The encoded turn.
+        vector: Quantised, `(256,)`; None without one.
+        importance: The caller's value, 0-1; None without one.
         now: The partition's event time.
     """
 
@@ -71,13 +71,13 @@ class ConversationTopics:
         return None if self.store.index.active < 0 else self.store.index.active
 
     def flush(self) -> None:
-        """Write what changed into the parts."""
+        """Write changes into the parts."""
         self.store.flush()
 
     # --- a message
 
     def add(self, message: CountedMessage, new_id: Callable[[], str], emit: Announcer) -> None:
-        """Add a message to the topic that it belongs to, then compact and evict what is due."""
+        """Add a message to its topic, then compact and evict topics that are due."""
         store, active = self.store, self.active
         user = message.turn.role is Role.USER
         slot = self._match(message.vector) if user else active
@@ -137,7 +137,7 @@ class ConversationTopics:
             self.vectors.learn(slot, message.vector)
 
     def replace_text(self, turn: int, content: str) -> None:
-        """Put the text of a message right where it is at hand; what is packed of it stays."""
+        """Correct the text of a message if it is not packed; packed text stays."""
         for slot, topic in list(self.store.topics()):
             said = (
                 [each for each in self.store.latest_messages(slot) if each.turn == turn] if turn in topic.slots else []
@@ -158,7 +158,7 @@ class ConversationTopics:
     # --- decay
 
     def evict_faded(self, now: datetime, emit: Announcer) -> None:
-        """Above `max_topics` let go of topics that have faded, and of what is beyond `most_topics`."""
+        """Above `max_topics` evict faded topics, and above `most_topics` those of the lowest priority."""
         policy, index = self.policy, self.store.index
         if len(index.slots) <= policy.max_topics:
             return
@@ -184,18 +184,18 @@ class ConversationTopics:
     # --- ending and finding
 
     def close(self, emit: Announcer) -> None:
-        """The session ended: tell of the active topic, whose latest messages no event has named."""
+        """End the session: send an event of the active topic, as no event names its latest messages."""
         if self.active is not None:
             emit.topic(TopicChange(self.active, "closed"))
 
     def find(self, topic_id: str | None) -> int | None:
-        """Slot of a topic that is kept, or of the active one."""
+        """Slot of a stored topic, or of the active one."""
         if topic_id is None:
             return self.active
         return next((slot for slot, topic in self.store.topics() if topic.topic_id == topic_id), None)
 
     def holding(self, turn: int) -> int | None:
-        """Slot of the topic that holds a turn, at hand or packed."""
+        """Slot of the topic that contains a turn, packed or not."""
         return next((slot for slot in self.store.index.slots if turn in self.store.turns(slot)), None)
 
 
@@ -209,7 +209,7 @@ def title_of(content: str, chars: int) -> str:
 
 
 def merge(store: TopicStore, vectors: TopicVectors, slot: int, other: int, emit: Announcer) -> None:
-    """Let a topic take another in: its messages, history, summary, counts, tags and embedding."""
+    """Merge another topic into one: its messages, history, summary, counts, tags and embedding."""
     topic, gone = store.touch(slot), store.touch(other)
     if store.index.active == other:
         store.activate(slot)
