@@ -125,11 +125,14 @@ def test_probabilities_that_come_true_are_told_from_those_that_do_not() -> None:
 
 
 def test_too_few_labels_are_said_to_be() -> None:
-    """A share with its interval, no calibration."""
+    """A share with its interval, no calibration; weeks are in order."""
     weeks, bins, notes = drift.calibrated(labels(10, honest=True), DriftMining())
+    moved = [labels(10, honest=True).with_columns(pl.col("fired_at").dt.offset_by(f"{n}w")) for n in range(12)]
+    several, *_ = drift.calibrated(pl.concat(moved), DriftMining())
     said = "1 of 1 weeks have too few labels (below 30) to tell of calibration."
 
     assert ([None], 0, [said]) == (weeks["brier"].to_list(), bins.height, notes)
+    assert several["week"].is_sorted()
 
 
 def test_the_planted_week_has_shifted(

@@ -238,7 +238,7 @@ def calibrated(labels: pl.DataFrame, policy: DriftMining) -> tuple[pl.DataFrame,
     known = pl.when(pl.col("labels") >= policy.min_labels)
     weeks = (
         _shares(labels, "week", "model")
-        .join(calibration(labels, "week", "model"), on=["week", "model"])
+        .join(calibration(labels, "week", "model"), on=["week", "model"], maintain_order="left")
         .with_columns(known.then("brier").alias("brier"), known.then("calibration_error").alias("calibration_error"))
     )
     enough_labels = labels if labels.height >= policy.min_labels else labels.clear()
