@@ -1,4 +1,4 @@
-"""Extractive summaries: the sentences of a passage that carry what was told, its topics, rising risk and requests.
+"""Extractive summaries: sentences of passages chosen by statements, topics, rising risk and requests.
 
 Topics of a turn: its content words, lightly stemmed, and the risky ones under one name (risk memory, layer 3).
 """
@@ -21,7 +21,7 @@ _INFLECTIONS = frozenset(
     {"", "s", "es", "ed", "er", "ers", "ing", "ings", "able", "ation", "ative", "ize", "ized", "ise", "ised", "ry"}
 )
 STOP_WORDS = PatternTables("words", room="text").word_set("STOP_WORDS")
-"""Function words, and verbs, adverbs and courtesies that carry no topic of their own."""
+"""Function words, and verbs, adverbs and courtesies that are no topics."""
 
 
 def _stem(word: str) -> str:
@@ -58,14 +58,14 @@ def _topic_of(risky: tuple[str, ...], word: str) -> str:
 
 
 def topics_of(words: Iterable[str], risky: tuple[str, ...], limit: int) -> list[str]:
-    """Topics of one turn, each once: the risky ones, then up to `limit` others, the longest (most specific) first."""
+    """Distinct topics of one turn: the risky ones, then up to `limit` others, the longest (most specific) first."""
     found = distinct_topics(words, risky)
     named = [topic for topic in risky if found.pop(topic, True) is None]
     return named + sorted(found, key=len, reverse=True)[:limit]
 
 
 def distinct_topics(words: Iterable[str], risky: tuple[str, ...]) -> dict[str, None]:
-    """Every topic named, once, in order of appearance (a dict serves as ordered set)."""
+    """Distinct topics, in order of appearance (a dict serves as ordered set)."""
     found = dict.fromkeys(map(topic_names(risky), words))
     found.pop("", None)
     return found
@@ -74,8 +74,8 @@ def distinct_topics(words: Iterable[str], risky: tuple[str, ...]) -> dict[str, N
 def count_topics(repeated: dict[str, int], topics: Iterable[str], risky: tuple[str, ...], limit: int) -> None:
     """Count one turn's topics into `repeated` (topic → turns that named it), in place.
 
-    Bounded: beyond `limit` ordinary topics the least frequent (of those, the oldest) gives way, and counts anew
-    should it return. Ordinary counts are thus lower bounds; risky ones are exact.
+    Bounded: beyond `limit` ordinary topics the least frequent (of those, the oldest) is removed, and counts from 0 if
+    it returns. Ordinary counts are thus lower bounds; risky ones are exact.
     """
     for topic in topics:
         known = repeated.get(topic)
@@ -90,7 +90,7 @@ def count_topics(repeated: dict[str, int], topics: Iterable[str], risky: tuple[s
 
 
 EXTRACTIVE = "extractive"
-"""`summarised_by` of what no model has summarised."""
+"""`summarised_by` of summaries without a model."""
 
 SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 """Up to a stop that blank space follows, or to the line's end; "3.5" and addresses stay whole."""
@@ -99,22 +99,22 @@ _REQUEST_WORDS = word_set(
 )
 _HEAD_CHARS = 800
 _TAIL_CHARS = 200
-"""Of each passage: its opening and its end, which keeps the cost of a segment of long answers bounded."""
+"""Characters read of each passage's beginning and end, which bounds the cost of a segment of long answers."""
 _FEWEST_WORDS = 3
 _REQUEST_BONUS = 0.6
 _TOLD_BONUS = 1.0
-"""Of a sentence that tells something: a third of what the highest risk adds."""
+"""Bonus of a sentence that tells something: a third of the highest risk's."""
 _NAME_OR_NUMBER = re.compile(r"\d|(?<=[a-z,] )[A-Z]\w")
 _RISK_BONUS = 3.0
-"""At risk 1 a sentence outweighs three more topic words: escalation must not be summarised away (risk memory)."""
+"""At risk 1 a sentence outweighs three more topic words: summaries must not omit escalation (risk memory)."""
 Said = tuple[int, str, list[str]]
-"""A sentence: the place of its passage, its text, and its words, folded."""
+"""A sentence: the index of its passage, its text, and its folded words."""
 Tells = Callable[[str, Sequence[str]], bool]
-"""Something that is looked for in a sentence with these folded words."""
+"""A test of a sentence with its folded words."""
 
 
 class Passage(Struct, frozen=True, gc=False):
-    """A piece of conversation to choose sentences from; `risk` 0-1. All that a `told` one says tells something."""
+    """A piece of conversation to choose sentences from; `risk` 0-1. Every sentence of a `told` one tells something."""
 
     content: str
     risk: float = 0.0
@@ -122,7 +122,7 @@ class Passage(Struct, frozen=True, gc=False):
 
 
 class Summary(Struct, frozen=True, gc=False):
-    """The chosen sentences in their order, and the topics most passages share."""
+    """The chosen sentences in their order, and the topics that most passages share."""
 
     text: str
     key_topics: list[str]
@@ -135,13 +135,13 @@ class _Sentence(Struct, frozen=True, gc=False):
     topics: frozenset[str]
     bonus: float
     root: float
-    """Of its length in topics and one: a long sentence must earn its place."""
+    """Square root of its length in topics plus one, as a penalty for long sentences."""
     told: bool
-    """Whether it tells something that only it says."""
+    """Whether it tells something that no other sentence says."""
 
 
 def names_something(sentence: str, words: Sequence[str]) -> bool:  # noqa: ARG001 - others look at its words
-    """Whether a sentence that is no question holds a number, or a word with a capital inside.
+    """Whether a sentence that is no question has a number, or a capitalised word that is not its first.
 
     >>> [names_something(said, ()) for said in ("She is 9 metres long.", "It is near Oslo.", "Noted.", "In Oslo?")]
     [True, True, False, False]
@@ -150,14 +150,14 @@ def names_something(sentence: str, words: Sequence[str]) -> bool:  # noqa: ARG00
 
 
 def ends_of(content: str) -> str:
-    """What is looked at of a passage: all of it, or the opening and the end of a long one."""
+    """The part of a passage that is read: all of it, or the beginning and the end of a long one."""
     if len(content) > _HEAD_CHARS + _TAIL_CHARS:
         return f"{content[:_HEAD_CHARS]}\n{content[-_TAIL_CHARS:]}"
     return content
 
 
 def sentences_in(contents: Sequence[str]) -> list[Said]:
-    """The sentences of passages in order: the passage's place, the sentence, and its folded words."""
+    """The sentences of passages in order: the passage's index, the sentence, and its folded words."""
     places: list[int] = []
     parts: list[str] = []
     for place, content in enumerate(contents):
@@ -192,7 +192,7 @@ def _clip(text: str, chars: int) -> str:
 
 
 def _most_shared(weight: dict[str, int], limit: int) -> list[str]:
-    """Topics that several sentences name, or any if those are few; of equals the longest, then by the alphabet."""
+    """Topics that several sentences name, or any if those are few; ties by length, longest first, then alphabet."""
     named = [topic for topic, sentences in weight.items() if sentences > 1]
     if len(named) < limit:
         named = [topic for topic in weight if topic]
@@ -214,22 +214,22 @@ def summarise(
     told_chars: int = 0,
     runs: Sequence[int] = (),
 ) -> Summary:
-    """Choose the sentences that say most of the passages (risk memory, layer 2).
+    """Choose the most informative sentences of the passages (risk memory, layer 2).
 
-    A sentence's worth is the frequency of its topics over its length's root (SumBasic, Nenkova and Vanderwende 2005,
-    without its squaring), more for requests, for risky turns, and for what it `tells`. A topic once said counts no
-    more, so the second sentence adds what the first left out.
+    A sentence's score is the frequency of its topics over its length's root (SumBasic, Nenkova and Vanderwende 2005,
+    without its squaring), plus a bonus for requests, for risky turns, and if it `tells` something. The topics of a
+    chosen sentence no longer count, so the second sentence adds what the first omits.
 
     Args:
         passages: In order, oldest first.
-        sentences: How many at most.
+        sentences: Largest number of sentences.
         sentence_chars: Longest sentence; the rest is cut with an ellipsis.
-        key_topics: How many topics at most.
+        key_topics: Largest number of topics.
         risky: Stems that count as one topic in all inflections.
-        said: The passages' sentences (`sentences_in`), where the caller has them already.
-        tells: Whether a sentence tells something that should not be lost; none: nothing weighs more for that.
-        told_chars: Behind these come other sentences that tell something, as many as have room in so many characters.
-        runs: Of each passage the run that it belongs to: each run gets a sentence before any gets a second.
+        said: The passages' sentences (`sentences_in`), if the caller has them.
+        tells: Whether a sentence tells something that should not be lost; None: no bonus for that.
+        told_chars: Characters for further sentences that tell something, after the chosen ones.
+        runs: Run of each passage: each run gets a sentence before any gets a second.
     """
     said = sentences_in([each.content for each in passages]) if said is None else said
     found = _sentences(passages, risky, said, tells)

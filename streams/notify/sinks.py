@@ -1,4 +1,4 @@
-"""Sinks of alerts, constructed from settings, each told of what the policy's routes let through.
+"""Sinks of alerts, constructed from settings; each gets the alerts that the policy's routes select.
 
 Alerts to any HTTP receiver, signed as Standard Webhooks say (standardwebhooks.com, version 1).
 """
@@ -45,9 +45,9 @@ class WebhookBody(Struct, frozen=True, omit_defaults=True):
     """The payload the specification recommends: type, time and data.
 
     The data is the whole change: probability and threshold, every contribution with its counterfactual, each turn's
-    share, and by which model and policy. It names turns and holds no text of one. `told` is what a person needs of it:
-    one sentence, the link, the next step and the grounds in words. `trace_id` is that of the producer's
-    trace (W3C Trace Context) which the turn that caused it is of, and absent where it is of none.
+    share, model and policy. It names turns and contains no text of them. `told` is the part for people: one sentence,
+    the link, the next step and the grounds in words. `trace_id` is that of the producer's trace (W3C Trace Context)
+    of the turn that caused the change, and absent without one.
     """
 
     type: str
@@ -61,7 +61,7 @@ def secret_bytes(secret: str) -> bytes:
     """Key of a `whsec_…` secret.
 
     Raises:
-        ConfigurationError: It is no such secret.
+        ConfigurationError: The secret does not have this form.
     """
     try:
         key = base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
@@ -82,7 +82,7 @@ def sign(key: bytes, message_id: str, sent_at: int, body: bytes) -> str:
 
 
 class WebhookSink(FormSink):
-    """Posts as Standard Webhooks say, unsigned without a key; its `webhook-id` is the event's id."""
+    """Posts according to Standard Webhooks, unsigned without a key; `webhook-id` is the event's id."""
 
     def __init__(
         self,
@@ -114,10 +114,10 @@ _FOLLOWS = frozenset({"acknowledged", "assigned", "snoozed", "duplicate", "resol
 
 
 class RoutedSink:
-    """A sink that is told of what the policy's routes let through, and of what becomes of alerts that it was told of.
+    """A sink that gets the alerts that the policy's routes select, and later changes of those alerts.
 
-    Nobody is told of a note, whose words stay in the log, nor of what a judge says of an alert that rests.
-    What it was told of is known while the role runs; after a restart, from when an alert was raised.
+    Notes are not delivered, their text stays in the log; nor are a judge's results for a silenced alert.
+    Delivered alerts are remembered while the role runs; after a restart, the time of raising an alert decides.
     """
 
     def __init__(
@@ -130,10 +130,10 @@ class RoutedSink:
         self._told: dict[str, None] = {}
 
     async def deliver(self, alerts: Sequence[AlertChanged], trace_ids: Mapping[str, str] = NO_TRACE_IDS) -> None:
-        """Deliver what is wanted.
+        """Deliver the selected changes.
 
         Raises:
-            StoreUnavailable: One was not delivered; those before it were.
+            StoreUnavailable: A change was not delivered; those before it were.
         """
         now = self._clock()
         for alert in alerts:
@@ -157,12 +157,12 @@ class RoutedSink:
 
 
 def sinks_of(settings: Settings, policy: NotifyPolicy, *, hold: timedelta | None = None) -> list[AlertSink]:
-    """A sink for each that is set; none is fine, alerts are on the topic all the same.
+    """A sink for each that the settings configure, possibly none: alerts are on the topic in any case.
 
-    `hold`: how long an Alertmanager keeps an alert that nobody mentions again; None: as ever.
+    `hold`: how long an Alertmanager keeps an alert that is not sent again; None: the default.
 
     Raises:
-        ConfigurationError: A sink's settings lack something, or the webhook's secret is none.
+        ConfigurationError: A sink's settings are incomplete, or the webhook's secret is invalid.
     """
     notify, tell = settings.notify, teller(policy, settings.http.public_url)
     sinks: list[AlertSink] = []
