@@ -132,11 +132,11 @@ def test_the_shipped_scorer_tells_kinds() -> None:
 
 
 def test_weights_of_kinds_that_do_not_fit_are_refused() -> None:
-    """A file of another size or with a scale that is no number; one without any tells none."""
+    """A file of another size or with a scale that is not a number; one without any tells none."""
     file = model_at(None).file
     assert file.harms is not None
     for wrong in (structs.replace(file.harms, dense=b"1"), structs.replace(file.harms, words_scale=float("nan"))):
-        with pytest.raises(ConfigurationError, match=r"sizes|no number|another size"):
+        with pytest.raises(ConfigurationError, match=r"sizes|not a number|another size"):
             read_model(write_model(structs.replace(file, harms=wrong)), "it")
     without = structs.replace(file, harms=None)
 
