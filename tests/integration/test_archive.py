@@ -188,5 +188,5 @@ async def test_recreated_topic_is_refused(settings: Settings) -> None:
     writer.land(buffer, now=datetime.now(UTC))
     writer.close()
 
-    with pytest.raises(ConfigurationError, match=r"up to offset 1000, the topic ends at 0"):
+    with pytest.raises(ConfigurationError, match=r"up to offset 1000, but the topic ends at 0"):
         await asyncio.wait_for(archive.run(settings, policy_of(settings), stop=asyncio.Event()), WITHIN_S)

@@ -145,7 +145,7 @@ def test_a_strangers_port_is_never_exchanged_for_another(tmp_path: Path, monkeyp
         by_record = str(turntide("kafka", "start").exception)
 
         for said in (by_settings, by_record):
-            assert f"port {taken} on 127.0.0.1 is taken by another program" in said
+            assert f"port {taken} on 127.0.0.1 is in use by another program" in said
             assert "turntide kafka start --port " in said
             assert f"TURNTIDE_KAFKA=127.0.0.1:{taken}" in said
 

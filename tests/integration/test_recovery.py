@@ -199,7 +199,7 @@ async def test_a_silent_changelog_fails_with_a_message(
         return {}
 
     monkeypatch.setattr("aiokafka.AIOKafkaConsumer.getmany", nothing)
-    with pytest.raises(RecoveryFailed, match=r"gave nothing for 1 s, partitions 0 \(1 records left\)"):
+    with pytest.raises(RecoveryFailed, match=r"returned nothing for 1 s, partitions 0 \(1 records left\)"):
         await silent.recover([0])
     assert silent.recovering is None
     silent.close()

@@ -80,6 +80,6 @@ async def test_what_was_said_is_remembered_by_the_next_one(environment: dict[str
 
     assert (len(roles), sent.returncode, again) == (1, 0, ["Robin"])
     assert f"{url}/live/" in said
-    assert re.search(f"runs on {tmp_path}/kept already, as process {process.pid}: use it", beside[0].stderr)
-    assert re.search(r"port \d+ of role sessions is taken.*TURNTIDE_HTTP__SESSIONS_PORT=\d+", beside[1].stderr)
+    assert re.search(f"already runs on {tmp_path}/kept, as process {process.pid}: use it", beside[0].stderr)
+    assert re.search(r"port \d+ of role sessions is in use.*TURNTIDE_HTTP__SESSIONS_PORT=\d+", beside[1].stderr)
     assert resident < 450 * MIB
