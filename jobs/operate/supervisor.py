@@ -90,8 +90,6 @@ _STEADY_S = 60.0
 """A role that ran this long starts again without delay."""
 _LOOK_EVERY_S = 0.2
 _LIGHT = "light"
-_FEW_HEAPS = {"MALLOC_ARENA_MAX": "2"}
-"""glibc keeps a heap for each thread that allocates, up to eight for each core, and gives little of them back."""
 
 
 @contextmanager
@@ -145,7 +143,6 @@ async def supervise(
             log=logs / f"{name}.log" if logs else None,
             own_port=False,
             worker_id=worker_id_of(settings),
-            extra_environment=_FEW_HEAPS if light else None,
         )
         for name in ([_LIGHT] if light else roles)
     ]

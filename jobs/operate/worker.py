@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import os
 import signal
@@ -22,6 +23,12 @@ from streams.settings.reading import unknown_variables
 
 _COLLECT_AFTER = 50_000
 """New objects before the garbage collector looks; folds make many and no cycles."""
+_HEAPS = 2
+"""Heaps of glibc's `malloc`. It makes one for each thread that allocates, up to eight for each core, and what is freed
+in one is of no use to another: the archive's grew by 120 MB in 100 landings with as many merges as in 20 minutes, with
+two by none. `MALLOC_ARENA_MAX` of the environment wins."""
+_M_ARENA_MAX = -8
+"""Parameter's number in `malloc.h`."""
 _STOP_WITHIN_S = 12.0
 STOP_ALL_WITHIN_S = 45.0
 """For children, which take `RoleProcess.stop` at most."""
@@ -106,6 +113,13 @@ async def _run_light(settings: Settings, stop: asyncio.Event) -> None:
         raise failed[0]
 
 
+def _limit_heaps() -> None:
+    """Set `_HEAPS`, before there are threads; nothing where the allocator is another."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None and "MALLOC_ARENA_MAX" not in os.environ:
+        mallopt(_M_ARENA_MAX, _HEAPS)
+
+
 def run_until_stopped(
     main: Callable[[asyncio.Event], Awaitable[None]], *, exit_with_parent: bool, within_s: float
 ) -> None:
@@ -117,6 +131,7 @@ def run_until_stopped(
         within_s: How long stopping may take before the process ends hard.
     """
     gc.set_threshold(_COLLECT_AFTER)
+    _limit_heaps()
 
     async def until_stopped() -> None:
         stop = asyncio.Event()

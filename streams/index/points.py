@@ -60,7 +60,7 @@ class CollectionInfo(msgspec.Struct, frozen=True):
             )
 
 
-@lru_cache(maxsize=131_072)
+@lru_cache(maxsize=16_384)
 def point_id(key: str) -> str:
     """Id of a point in Qdrant: UUIDv5 of its readable key."""
     return named_id("point", key)

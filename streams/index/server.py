@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
@@ -26,6 +27,9 @@ REQUEST_TIMEOUT = timedelta(seconds=10)
 MAX_POINTS_PER_REQUEST = 256
 MAX_BYTES_PER_REQUEST = 8 * 1024 * 1024
 """A quarter of what Qdrant accepts by default (`max_request_size_mb: 32`)."""
+COLLECTED_AFTER_BYTES = 16 * 1024 * 1024
+"""Upserts between two runs of the garbage collector. An answer of the client is in a cycle with its request, which
+holds the points as JSON: a role that waits for `gc`'s own threshold keeps 150 MB of them."""
 _CONFLICT = 409
 _RETRYABLE_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 _Arguments = ParamSpec("_Arguments")
@@ -62,6 +66,7 @@ class ServerStore(QdrantStore):
         self._retry_delays = retry_delays
         self._infos: dict[str, rules.CollectionInfo] = {}
         self._ensured: set[str] = set()
+        self._sent_bytes = 0
 
     @classmethod
     def connect(cls, url: str, *, api_key: SecretStr | None, embedder: str) -> ServerStore:
@@ -82,7 +87,7 @@ class ServerStore(QdrantStore):
         if not points:
             return
         info = await self.ensure(collection, len(points[0].vector))
-        for request in _requests_of(rules.checked(collection, points, info)):
+        for request, size_bytes in _requests_of(rules.checked(collection, points, info)):
             batch = [
                 models.PointStruct(
                     id=rules.point_id(point.key), vector=_TERMS.vectors(point), payload=rules.stored_payload(point)
@@ -90,6 +95,10 @@ class ServerStore(QdrantStore):
                 for point in request
             ]
             await self._call(self._client.upsert, collection, batch, wait=True)
+            self._sent_bytes += size_bytes
+            if self._sent_bytes >= COLLECTED_AFTER_BYTES:
+                self._sent_bytes = 0
+                gc.collect()
 
     async def collections(self) -> list[str]:
         """Names of all that were written, in order; collections that others made are left out."""
@@ -273,19 +282,19 @@ class ServerStore(QdrantStore):
         ) from cause
 
 
-def _requests_of(points: Sequence[Point]) -> Iterator[list[Point]]:
-    """Cut a batch into requests that the server accepts; a point is never cut."""
+def _requests_of(points: Sequence[Point]) -> Iterator[tuple[list[Point], int]]:
+    """Cut a batch into requests that the server accepts, with their estimated bytes; a point is never cut."""
     request: list[Point] = []
     size = 0
     for point in points:
         point_bytes = _estimated_bytes(point)
         if request and (len(request) == MAX_POINTS_PER_REQUEST or size + point_bytes > MAX_BYTES_PER_REQUEST):
-            yield request
+            yield request, size
             request, size = [], 0
         request.append(point)
         size += point_bytes
     if request:
-        yield request
+        yield request, size
 
 
 def _estimated_bytes(point: Point) -> int:

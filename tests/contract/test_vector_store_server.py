@@ -1,6 +1,8 @@
 """What the server store does when the server does not answer, refuses, or holds something else."""
 
-from collections.abc import AsyncIterator
+import gc
+import weakref
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +15,8 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 
 from models.errors import ConfigurationError, StoreUnavailable
 from models.retrieval.lexical import query_vector, terms, weights_of
+from streams.index import server
+from streams.index.points import CollectionInfo
 from streams.index.server import ServerStore
 from streams.ports import Point
 from tests.support.qdrant_wire import WireCheckedStore
@@ -51,6 +55,40 @@ async def memory_client() -> AsyncIterator[AsyncQdrantClient]:
     client = AsyncQdrantClient(":memory:")
     yield client
     await client.close()
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    """Garbage in cycles stays until somebody asks for it."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collection")
+async def test_what_was_sent_does_not_wait_for_the_garbage_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client's answer is in a cycle with its request, which holds the points as JSON."""
+    sent: list[weakref.ref[httpx.Request]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(weakref.ref(request))
+        return httpx.Response(
+            200, json={"result": {"operation_id": 0, "status": "completed"}, "status": "ok", "time": 0}
+        )
+
+    async def ensured(*_args: Any) -> CollectionInfo:
+        return CollectionInfo("test", 4)
+
+    wire = {"transport": httpx.MockTransport(answer), "check_compatibility": False}
+    store = ServerStore(AsyncQdrantClient(url="http://127.0.0.1:1", **wire), embedder="test")  # type: ignore[arg-type]
+    monkeypatch.setattr(store, "ensure", ensured)
+    monkeypatch.setattr(server, "COLLECTED_AFTER_BYTES", 2_048)  # two points
+    for _ in range(20):
+        await store.upsert("turns", [POINT])
+    await store.close()
+
+    assert len(sent) == 20
+    assert sum(request() is not None for request in sent) <= 2
 
 
 @pytest.mark.parametrize("failure", [UNREACHABLE, status(500), status(503), status(429)])

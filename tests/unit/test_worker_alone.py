@@ -142,3 +142,40 @@ def test_no_command_is_started_in_another_way() -> None:
 
     assert alone == []
     assert "role_process.py" in started
+
+
+_ALLOCATE_IN_THREADS = """
+import ctypes, threading
+from jobs.operate.worker import run_until_stopped
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype = libc.fdopen.restype = ctypes.c_void_p
+together = threading.Barrier(8)
+
+def allocate():
+    together.wait()
+    libc.malloc(1_000)
+    together.wait()
+
+async def main(stop):
+    threads = [threading.Thread(target=allocate) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+run_until_stopped(main, exit_with_parent=False, within_s=5.0)
+out = ctypes.c_void_p(libc.fdopen(1, b"w"))
+libc.malloc_info(0, out)
+libc.fflush(out)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of glibc's malloc")
+def test_threads_of_a_worker_share_two_heaps() -> None:
+    """One for each thread would keep what is freed in it from all others."""
+    environment = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
+    command = [sys.executable, "-c", _ALLOCATE_IN_THREADS]
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout  # noqa: S603
+
+    assert 1 <= told.count("<heap nr=") <= 2
