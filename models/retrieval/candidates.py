@@ -41,24 +41,11 @@ from models.retrieval.relevance import (
 from models.retrieval.tfidf import Floats, Match, TfIdf
 
 _KINDS: Final[Mapping[FoundKind, int]] = {"memory": 1, "episode": 2, "chunk": 3}
+_KIND_OF: Final = dict(zip((ProjectMemory, ProjectEpisode, ConversationChunk), _KINDS, strict=True))
 _NOTHING: Final = 0
 _FOR_EVER: Final = np.inf
-_ROW: Final = np.dtype(
-    [
-        ("kind", "i1"),
-        ("archived", "?"),
-        ("importance", "f8"),
-        ("valid_from", "f8"),
-        ("valid_until", "f8"),
-        ("began", "f8"),
-        ("ended", "f8"),
-        ("touched", "f8"),
-        ("accesses", "f8"),
-        ("known", "f8"),
-        ("replaced", "f8"),
-        ("words", "i8"),
-    ]
-)
+_REAL: Final = ("importance", "valid_from", "valid_until", "began", "ended", "touched", "accesses", "known", "replaced")
+_ROW: Final = np.dtype([("kind", "i1"), ("archived", "?"), *((name, "f8") for name in _REAL), ("words", "i8")])
 """Times are seconds since 1970, UTC. A row of kind 0 is free, or unknown at the queried time; one of a negative kind
 is a past version, known from `known` until `replaced`. `words`: document of its text, numbered as its first row."""
 _FEWEST_ROWS: Final = 64
@@ -283,13 +270,7 @@ class Candidates:
 
 def found_of(item: Findable) -> Found:
     """Kind and id of an item."""
-    match item:
-        case ProjectMemory():
-            return "memory", item.id
-        case ProjectEpisode():
-            return "episode", item.id
-        case ConversationChunk():
-            return "chunk", item.id
+    return _KIND_OF[type(item)], item.id
 
 
 def _row(item: Findable) -> tuple[int, bool, float, float, float, float, float, float, int]:

