@@ -26,7 +26,7 @@ from streams.settings import Settings
 TOGETHER = (1, 10)
 """Turns of a request."""
 _BODIES, _SESSIONS = 5_000, 500
-_ON = {"TURNTIDE_HTTP__REQUESTS_PER_SECOND": "1000000", "TURNTIDE_HTTP__BURST": "1000000"}
+_ON = {f"TURNTIDE_HTTP__{name}": "1000000" for name in ("REQUESTS_PER_SECOND", "BURST", "MAX_CONCURRENT_REQUESTS")}
 QUICK = {"seconds": 5.0}
 
 
