@@ -53,6 +53,7 @@ class ServedRoute(StarletteRoute):
     Attributes:
         reach: Access to it.
         lasting: Whether its responses are streams.
+        reads: Whether it only reads.
         declared: Its declaration; None outside the contract.
         max_body_bytes: Its own limit of request bodies; None: the common one.
     """
@@ -75,6 +76,7 @@ class ServedRoute(StarletteRoute):
         self.reach = reach
         self.declared = declared
         self.lasting = declared is not None and declared.lasting
+        self.reads = declared is not None and (declared.method == "GET" or declared.audits == "text_read")
         self.max_body_bytes = max_body_bytes
 
 

@@ -34,7 +34,7 @@ from streams.http import openapi, pages, problems
 from streams.http.answering import Matching, RequestMeasures, ServedRoute, answer, served_routes
 from streams.http.audit import Auditing, BatchedAudit
 from streams.http.guard import Rates, RequestGuard
-from streams.http.limits import Limits
+from streams.http.limits import Limits, abandon
 from streams.http.route import Group
 from streams.http.security import access_of, is_loopback
 from streams.observe.telemetry import metrics
@@ -109,6 +109,8 @@ class _BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_head()
+        if self._answering():
+            abandon(self.cycle.scope)
         super().connection_lost(exc)
 
     def _answering(self) -> bool:
@@ -169,10 +171,6 @@ class EndingEndpoint(Endpoint, Protocol):
         ...
 
 
-def _always() -> tuple[bool, str]:
-    return True, "ok"
-
-
 class Api(Starlette):
     """An app of declared routes and their middleware.
 
@@ -200,7 +198,7 @@ def create_api(
     ready: Callable[[], tuple[bool, str]],
     registry: CollectorRegistry,
     routes: Sequence[ServedRoute] = (),
-    alive: Callable[[], tuple[bool, str]] = _always,
+    alive: Callable[[], tuple[bool, str]] = lambda: (True, "ok"),
     endpoints: Sequence[Endpoint] = (),
     http: HttpSettings | None = None,
 ) -> Api:

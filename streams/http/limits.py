@@ -13,12 +13,17 @@ from streams.http.answering import asked_route, reach_of
 from streams.http.problems import Problem, unavailable
 
 _deadline: ContextVar[asyncio.Timeout | None] = ContextVar("deadline", default=None)
+_READING = "turntide.reading"
+_GONE_S = 0.0
+"""Deadline of a request whose client closed the connection."""
 _BUSY_RETRY_S = 1
 _MOST_DIGITS = 18
 
 
 class Limits:
     """ASGI middleware: 413 for a body that is too large, 504 after the time, 503 when too many are under way.
+
+    What only reads is ended as soon as its client has closed the connection; a change is carried out.
 
     Args:
         app: What stands behind.
@@ -68,13 +73,18 @@ class Limits:
         try:
             async with asyncio.timeout(self._timeout_s) as deadline:
                 token = _deadline.set(deadline)
+                if route is not None and route.reads:
+                    scope[_READING] = deadline
                 try:
                     await self._app(scope, _counted(receive, most_bytes), send)
                 finally:
                     _deadline.reset(token)
+                    scope.pop(_READING, None)
         except TimeoutError as error:
             if not deadline.expired():
                 raise
+            if deadline.when() == _GONE_S:
+                raise Problem(HTTPStatus.REQUEST_TIMEOUT, "client_gone", "the connection was closed") from error
             changed = "" if scope["method"] == "GET" else "; the change may still be carried out"
             raise Problem(
                 HTTPStatus.GATEWAY_TIMEOUT,
@@ -116,6 +126,12 @@ def extend_deadline(seconds: float) -> None:
     deadline = _deadline.get()
     if deadline is not None and (when := deadline.when()) is not None:
         deadline.reschedule(when + seconds)
+
+
+def abandon(scope: Scope) -> None:
+    """End the work on a request that only reads: nobody waits for the response."""
+    if (deadline := scope.get(_READING)) is not None:
+        deadline.reschedule(_GONE_S)
 
 
 def _declared_bytes(scope: Scope) -> int:

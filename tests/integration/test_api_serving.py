@@ -10,9 +10,37 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from models.errors import ConfigurationError
-from streams.http.answering import ServedRoute
+from streams.http.answering import ServedRoute, served_routes
 from streams.http.health import serve
+from streams.http.route import Group
+from tests.support.api_doubles import counted
 from tests.support.http_api import api_of
+
+_SLOW = Group("slow", "Routes that wait to be let go.", prefix="/v1")
+
+
+class Slow:
+    """A route that reads and one that changes something; `ended` says how the last request did."""
+
+    def __init__(self) -> None:
+        self.entered, self.release, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Queue[str]()
+
+    @_SLOW.get("/slow", "read_slowly", audits="text_read")
+    async def read(self) -> Response:
+        """Wait."""
+        self.entered.set()
+        try:
+            await self.release.wait()
+        except asyncio.CancelledError:
+            self.ended.put_nowait("given up")
+            raise
+        self.ended.put_nowait("done")
+        return Response("done")
+
+    @_SLOW.post("/slow", "change_slowly", audits="acted")
+    async def change(self) -> Response:
+        """Wait likewise."""
+        return await self.read()
 
 
 async def test_port_0_is_a_free_port_that_answers_at_once_and_closes() -> None:
@@ -50,6 +78,25 @@ async def test_an_open_request_is_finished() -> None:
         answer = await asking
 
     assert answer.text == "done"
+
+
+@pytest.mark.parametrize(("method", "end", "status"), [("GET", "given up", "4xx"), ("POST", "done", "2xx")])
+async def test_who_went_away_costs_no_answer(method: str, end: str, status: str) -> None:
+    """What only reads ends when its client closes the connection, which is no failure; a change is carried out."""
+    slow, counts = Slow(), {"route": "/v1/slow", "status": status}
+    before = counted("http_requests_total", **counts)
+    async with serve(api_of(served_routes(slow))) as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"{method} /v1/slow HTTP/1.1\r\nHost: 127.0.0.1\r\n".encode())
+        writer.write(b"Content-Type: application/json\r\nContent-Length: 0\r\n\r\n")
+        await slow.entered.wait()
+        writer.close()
+        async with httpx.AsyncClient() as client:
+            await client.get(f"http://127.0.0.1:{port}/livez")  # the server has seen the end of the other connection
+        slow.release.set()
+        ended = await slow.ended.get()
+
+    assert (end, 1) == (ended, counted("http_requests_total", **counts) - before)
 
 
 async def test_queries_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,5 +1,6 @@
 """Retrieval, prompt assembly, search and look-ups of users' memory, without a socket."""
 
+import asyncio
 import json
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,9 +11,10 @@ import pytest
 from msgspec.structs import replace
 from pydantic import SecretStr
 
-from models.events import Role
+from models.events import Role, UserMemoryChanged
 from models.events.user import FactCategory, MemoryMode
 from models.policy.retrieval import PromptPolicy
+from streams.api.users.reading import MOST_READING
 from streams.index.between import Between
 from streams.settings.http import ApiToken, HttpSettings
 from tests.support.api_doubles import AT, Served, bearer, episode, fact, said, stats, token_of
@@ -170,6 +172,34 @@ async def test_a_context_is_filled_with_what_was_said_of_it(client: httpx.AsyncC
     assert [turn["session_id"] for turn in again["recent"]] == ["j"]
     assert [hit["turn"]["session_id"] for hit in again["found"]] == ["k", "k"]
     assert [hit["turn"]["session_id"] for hit in day["found"]] == ["j"]
+
+
+@pytest.mark.parametrize("path", ["/v1/retrieve", "/v1/context", "/v1/search"])
+async def test_only_some_retrievals_are_worked_on_at_once(
+    served: Served, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All are answered; the others wait in order, so that what is begun is soon answered and refusals are quick."""
+    begun, full, release, standings = 0, asyncio.Event(), asyncio.Event(), served.users.standings
+
+    async def held(*asked: Any) -> list[UserMemoryChanged]:
+        nonlocal begun
+        begun += 1
+        if begun == MOST_READING:
+            full.set()
+        await release.wait()
+        return await standings(*asked)
+
+    monkeypatch.setattr(served.users, "standings", held)
+    async with served.client() as client:
+        asked = [posted(client, path, user_id="u", app_id="a", query="boat") for _ in range(2 * MOST_READING)]
+        answers = asyncio.gather(*asked)
+        await full.wait()
+        await client.get("/livez")  # time enough for the others
+        at_once = begun
+        release.set()
+        await answers
+
+    assert (MOST_READING, 2 * MOST_READING) == (at_once, begun)
 
 
 @pytest.mark.parametrize(

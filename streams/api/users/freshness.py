@@ -120,14 +120,6 @@ class MemoryProgress:
         self._users = users
         self._at_end = at_end
 
-    async def of_user(self, app_id: str | None, user_id: str) -> Freshness:
-        """Of a user's memory.
-
-        Raises:
-            StoreUnavailable: The store does not answer.
-        """
-        return (await self.with_stats(app_id, user_id)).fresh
-
     async def with_stats(self, app_id: str | None, user_id: str) -> Standing:
         """Of a user's memory, and how far that is by the same reading, of the apps that the caller may read.
 

@@ -11,7 +11,7 @@ once more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, NamedTuple, TypeVar
@@ -19,7 +19,7 @@ from typing import Annotated, NamedTuple, TypeVar
 from msgspec import UNSET, Meta
 
 from models.events import SessionName, UserMemoryChanged
-from models.events.user import MemoryMode, TurnRef
+from models.events.user import MemoryMode
 from models.policy.retrieval import PromptPolicy
 from models.retrieval.context import fit_prompt, format_for_injection
 from models.retrieval.lexical import by_question
@@ -44,6 +44,8 @@ CONTEXT_MIN_IMPORTANCE = 0.5
 """Of facts that go into a prompt (user memory, stage 1)."""
 CONTEXT_EPISODES = 3
 """Episodes that a prompt has at most (user memory, stage 2)."""
+MOST_READING = 8
+"""Retrievals that are worked on at once; further ones wait in order of arrival, and take no time of them."""
 
 
 _Record = TypeVar("_Record", bound=OfAnApp)
@@ -106,6 +108,7 @@ class MemoryReader:
         self._turns = turns
         self._search = search
         self.waiting = Waiting(partial(is_visible, turns, users))
+        self._places = asyncio.Semaphore(MOST_READING)
         self._policy = policy or PromptPolicy()
         by_policy = self._policy.episode_distance
         self._episode_distance = episode_distance if by_policy is None else by_policy
@@ -118,23 +121,24 @@ class MemoryReader:
         """Return a user's facts and episodes relevant to a question, and both as text for a prompt."""
         whose = _Whose.asked(body.user_id, body.app_id)
         await self._wait(body.after, whose.app_id)
-        distance = self._episode_distance if body.max_distance is None else body.max_distance
-        standing = asyncio.ensure_future(self._progress.with_stats(whose.app_id, whose.user_id))
-        apps = await self._searched(whose, standing)
-        stands, facts, episodes = await asyncio.gather(
-            standing,
-            self._facts(whose, body.min_importance),
-            self._near_episodes(whose, apps, body.query, distance, body.top_k_episodes),
-        )
-        facts, episodes = stands.told(facts), stands.told(episodes)
-        injection = format_for_injection(facts, episodes) if body.format else None
-        return messages.Retrieved(
-            structured_facts=facts,
-            episodic_context=episodes,
-            injection=injection,
-            memory_mode=_mode(stands.user),
-            **stands.fresh._asdict(),
-        )
+        async with self._places:
+            distance = self._episode_distance if body.max_distance is None else body.max_distance
+            standing = asyncio.ensure_future(self._progress.with_stats(whose.app_id, whose.user_id))
+            apps = await self._searched(whose, standing)
+            stands, facts, episodes = await asyncio.gather(
+                standing,
+                self._facts(whose, body.min_importance),
+                self._near_episodes(whose, apps, body.query, distance, body.top_k_episodes),
+            )
+            facts, episodes = stands.told(facts), stands.told(episodes)
+            injection = format_for_injection(facts, episodes) if body.format else None
+            return messages.Retrieved(
+                structured_facts=facts,
+                episodic_context=episodes,
+                injection=injection,
+                memory_mode=_mode(stands.user),
+                **stands.fresh._asdict(),
+            )
 
     @_USERS.post("/context", "assemble_context", audits="text_read")
     async def context(self, body: messages.AssembleContext) -> messages.AssembledContext:
@@ -149,53 +153,54 @@ class MemoryReader:
         whose, window = _Whose.asked(body.user_id, body.app_id), messages.between(body.since, body.until)
         wanted = await self._apps.wanted(body, whose.app_id)
         await self._wait(body.after, whose.app_id)
-        standing = asyncio.ensure_future(self._progress.with_stats(whose.app_id, whose.user_id))
-        apps = await self._searched(whose, standing)
-        stands, remembered, facts, episodes, recent, hits = await asyncio.gather(
-            standing,
-            self._apps.preface(wanted, whose.user_id, body.query, body.token_budget),
-            self._facts(whose, CONTEXT_MIN_IMPORTANCE),
-            self._near_episodes(whose, apps, body.query, self._episode_distance, CONTEXT_EPISODES, between=window),
-            self._conversation(whose, body.session_id, body.recent_turns, standing),
-            self._prompt_turns.search(body, apps, window),
-        )
-        remembered = None if wanted in stands.off else remembered
-        episodes = stands.told(episodes)
-        recent = recent if body.session_id is not None else stands.told(recent)
-        facts = by_question(body.query, stands.told(facts), lambda fact: f"{fact.key} {fact.value}")
-        heard = [hit for hit in hits if hit.turn.app_id not in stands.off]
-        found = await self._prompt_turns.beside(body, apps, window, heard, recent)
-        text = "" if remembered is None else remembered.text
-        fitted = fit_prompt(
-            facts,
-            episodes,
-            recent,
-            token_budget=body.token_budget,
-            preface=text,
-            found=[each.turn for each in found],
-            found_chars=self._policy.turn_chars,
-        )
-        return messages.AssembledContext(
-            prompt=fitted.prompt,
-            tokens=fitted.tokens,
-            facts=facts[: fitted.facts],
-            episodes=episodes[: fitted.episodes],
-            recent=recent[len(recent) - fitted.recent :],
-            found=found[: fitted.found],
-            left_out=messages.LeftOut(
-                facts=len(facts) - fitted.facts,
-                episodes=len(episodes) - fitted.episodes,
-                recent=len(recent) - fitted.recent,
-                found=len(found) - fitted.found,
-                last_turn_cut=fitted.last_turn_cut,
-                app_memories=UNSET if remembered is None else remembered.left_out,
-            ),
-            app_memories=UNSET if remembered is None else remembered.memories,
-            app_memories_text=UNSET if remembered is None else text,
-            injection_point=body.injection_point or UNSET,
-            memory_mode=_mode(stands.user),
-            **stands.fresh._asdict(),
-        )
+        async with self._places:
+            standing = asyncio.ensure_future(self._progress.with_stats(whose.app_id, whose.user_id))
+            apps = await self._searched(whose, standing)
+            stands, remembered, facts, episodes, recent, hits = await asyncio.gather(
+                standing,
+                self._apps.preface(wanted, whose.user_id, body.query, body.token_budget),
+                self._facts(whose, CONTEXT_MIN_IMPORTANCE),
+                self._near_episodes(whose, apps, body.query, self._episode_distance, CONTEXT_EPISODES, between=window),
+                self._conversation(whose, body.session_id, body.recent_turns, standing),
+                self._prompt_turns.search(body, apps, window),
+            )
+            remembered = None if wanted in stands.off else remembered
+            episodes = stands.told(episodes)
+            recent = recent if body.session_id is not None else stands.told(recent)
+            facts = by_question(body.query, stands.told(facts), lambda fact: f"{fact.key} {fact.value}")
+            heard = [hit for hit in hits if hit.turn.app_id not in stands.off]
+            found = await self._prompt_turns.beside(body, apps, window, heard, recent)
+            text = "" if remembered is None else remembered.text
+            fitted = fit_prompt(
+                facts,
+                episodes,
+                recent,
+                token_budget=body.token_budget,
+                preface=text,
+                found=[each.turn for each in found],
+                found_chars=self._policy.turn_chars,
+            )
+            return messages.AssembledContext(
+                prompt=fitted.prompt,
+                tokens=fitted.tokens,
+                facts=facts[: fitted.facts],
+                episodes=episodes[: fitted.episodes],
+                recent=recent[len(recent) - fitted.recent :],
+                found=found[: fitted.found],
+                left_out=messages.LeftOut(
+                    facts=len(facts) - fitted.facts,
+                    episodes=len(episodes) - fitted.episodes,
+                    recent=len(recent) - fitted.recent,
+                    found=len(found) - fitted.found,
+                    last_turn_cut=fitted.last_turn_cut,
+                    app_memories=UNSET if remembered is None else remembered.left_out,
+                ),
+                app_memories=UNSET if remembered is None else remembered.memories,
+                app_memories_text=UNSET if remembered is None else text,
+                injection_point=body.injection_point or UNSET,
+                memory_mode=_mode(stands.user),
+                **stands.fresh._asdict(),
+            )
 
     @_USERS.post("/search", "search_memory", audits="text_read")
     async def search(self, body: messages.SearchMemory) -> messages.Found:
@@ -214,43 +219,46 @@ class MemoryReader:
         apps = asked_by.apps_of(body.app_id)
         if body.session_id is not None:
             apps = ((await session_of(self._turns, body.session_id, body.app_id)).app_id,)
-        scope = Scope(apps, body.user_id, body.session_id, messages.between(body.since, body.until))
-        stands = await self._progress.of_scope(scope, asked_by.app_of(body.app_id))
-        fresh = stands.fresh._asdict()
-        if _mode(stands.user) is MemoryMode.OFF:
-            return messages.Found(**fresh)
-        scope = replace(scope, app_ids=stands.searched(apps))
-        if body.kind == "episodes":
-            ranked = await self._search.episodes(body.query, scope, body.top_k)
-            return messages.Found(
-                episodes=[
-                    messages.EpisodeHit(score=score, episode=messages.episode_answer(episode))
-                    for episode, score in ranked
-                    if asked_by.may_read(episode.app_id) and episode.app_id not in stands.off
-                ],
-                **fresh,
-            )
-        found = await self._search.turns(body.query, scope, body.top_k)
-        mine = [each for each in found if asked_by.may_read(each.turn.app_id) and each.turn.app_id not in stands.off]
-        hits = [
-            messages.TurnHit(
-                score=each.score,
-                turn=answered(messages.TurnAnswer, each.turn),
-                signals={**each.signals} if body.explain and each.signals else None,
-            )
-            for each in mine
-        ]
-        return messages.Found(turns=hits, **fresh)
+        async with self._places:
+            scope = Scope(apps, body.user_id, body.session_id, messages.between(body.since, body.until))
+            stands = await self._progress.of_scope(scope, asked_by.app_of(body.app_id))
+            fresh = stands.fresh._asdict()
+            if _mode(stands.user) is MemoryMode.OFF:
+                return messages.Found(**fresh)
+            scope = replace(scope, app_ids=stands.searched(apps))
+            if body.kind == "episodes":
+                ranked = await self._search.episodes(body.query, scope, body.top_k)
+                return messages.Found(
+                    episodes=[
+                        messages.EpisodeHit(score=score, episode=messages.episode_answer(episode))
+                        for episode, score in ranked
+                        if asked_by.may_read(episode.app_id) and episode.app_id not in stands.off
+                    ],
+                    **fresh,
+                )
+            found = await self._search.turns(body.query, scope, body.top_k)
+            hits = [
+                messages.TurnHit(
+                    score=each.score,
+                    turn=answered(messages.TurnAnswer, each.turn),
+                    signals={**each.signals} if body.explain and each.signals else None,
+                )
+                for each in found
+                if asked_by.may_read(each.turn.app_id) and each.turn.app_id not in stands.off
+            ]
+            return messages.Found(turns=hits, **fresh)
 
     @_USERS.get("/users/{user_id:path}/facts", "list_user_facts", audits="text_read", headers=HEADERS)
     async def facts(self, asked: messages.UserFacts) -> RouteAnswer[list[messages.FactAnswer]]:
         """List the facts of a user, active facts first, most important first."""
         whose = _Whose.asked(asked.user_id, asked.app_id)
-        fresh = await self._progress.of_user(whose.app_id, whose.user_id)
+        stands = await self._progress.with_stats(whose.app_id, whose.user_id)
         found = await self._users.facts(
             whose.app_id, whose.user_id, category=asked.category, include_past=asked.include_past
         )
-        return RouteAnswer([answered(messages.FactAnswer, each) for each in whose.readable(found)], fresh.headers)
+        return RouteAnswer(
+            [answered(messages.FactAnswer, each) for each in whose.readable(found)], stands.fresh.headers
+        )
 
     @_USERS.get("/users/{user_id:path}/episodes", "list_user_episodes", audits="text_read", headers=HEADERS)
     async def episodes(
@@ -261,9 +269,9 @@ class MemoryReader:
     ) -> RouteAnswer[list[messages.EpisodeAnswer]]:
         """List the episodes of a user, latest first."""
         whose = _Whose.asked(asked.user_id, asked.app_id)
-        fresh = await self._progress.of_user(whose.app_id, whose.user_id)
+        stands = await self._progress.with_stats(whose.app_id, whose.user_id)
         found = await self._users.episodes(whose.app_id, whose.user_id, limit=limit)
-        return RouteAnswer(list(map(messages.episode_answer, whose.readable(found))), fresh.headers)
+        return RouteAnswer(list(map(messages.episode_answer, whose.readable(found))), stands.fresh.headers)
 
     @_USERS.get("/users/{user_id:path}/recent", "list_recent_turns", audits="text_read", headers=HEADERS)
     async def recent(
@@ -332,17 +340,14 @@ class MemoryReader:
         return self._of_user(whose, await self._turns.last_turns(session, last))
 
     async def _last_said(self, whose: _Whose, stats: UserMemoryChanged | None, last: int) -> list[messages.TurnAnswer]:
-        """The last turns of the user; `last` is 1 at least."""
-        said = [] if stats is None else await self._said(stats, messages.turn_refs(stats.short_term)[-last:])
-        return self._of_user(whose, said)
+        """The last turns of the user, without those not indexed (any more); `last` is 1 at least."""
+        if stats is None:
+            return []
+        places = [(SessionName(stats.app_id, ref.session_id), ref.turn) for ref in messages.turn_refs(stats.short_term)]
+        turns = await self._turns.turns_at(stats.user_id, places[-last:])
+        return self._of_user(whose, [turns[place] for place in places if place in turns])
 
     @staticmethod
     def _of_user(whose: _Whose, said: Iterable[RememberedTurn]) -> list[messages.TurnAnswer]:
         mine = (turn for turn in said if turn.user_id == whose.user_id and whose.app_id in {None, turn.app_id})
         return [answered(messages.TurnAnswer, each) for each in whose.readable(mine)]
-
-    async def _said(self, user: UserMemoryChanged, refs: Sequence[TurnRef]) -> list[RememberedTurn]:
-        """These turns of a user in their order; those that are not indexed (any more) are left out."""
-        places = [(SessionName(user.app_id, ref.session_id), ref.turn) for ref in refs]
-        turns = await self._turns.turns_at(user.user_id, places)
-        return [turns[place] for place in places if place in turns]
