@@ -62,7 +62,8 @@ def candidate_of(place: tuple[str, int], carried: float, session_best: float, hi
     """What the ranker looks at, of a turn that was found, its session's key and number, and its scores."""
     if (looks := hit.memo.get(_LOOKS)) is None:
         looks = hit.memo[_LOOKS] = _looks(hit.payload)
-    return CandidateTurn(place, *looks, carried, session_best, hit.score)
+    speaker, role, said, event, traits = looks
+    return CandidateTurn(place, speaker, role, said, event, traits, carried, session_best, hit.score)
 
 
 def _looks(payload: Payload) -> tuple[str, str, int, DayInterval | None, str]:
