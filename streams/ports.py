@@ -74,10 +74,18 @@ class Embedder(Protocol):
 
 
 class TurnReader(Protocol):
-    """A slower reader of single user turns, whose readings are a signal of their own (`models.risk.reading`)."""
+    """Another reader of single user turns, whose readings are a signal of their own (`models.risk.reading`)."""
 
-    def readings(self, texts: Sequence[str]) -> Sequence[float]:
-        """Log-odds that the intent of each text is harmful. Deterministic, no state across calls."""
+    data: bytes
+    """Its file: what was read with it can be read again."""
+
+    def readings(self, texts: Sequence[str], vectors: Vectors | None = None) -> Sequence[float]:
+        """Log-odds that the intent of each text is harmful. Deterministic, no state across calls.
+
+        Args:
+            texts: As users wrote them.
+            vectors: Their embeddings by wordllama; None if unavailable.
+        """
         ...
 
 

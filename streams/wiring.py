@@ -163,9 +163,9 @@ def scorer_of(settings: Settings, embedder: Embedder, *, alone: bool = False) ->
     """
     if settings.scorer.kind == "rules":
         return RuleScorer()
-    from streams.inference.trained_scorer import model_at, second_reader, trained_scorer  # noqa: PLC0415
+    from streams.inference.trained_scorer import model_at, reader_file, trained_scorer  # noqa: PLC0415
 
-    reader = second_reader("off" if alone else settings.scorer.reader)
+    reader = reader_file("off" if alone else settings.scorer.reader)
     return trained_scorer(model_at(settings.scorer.file), embedder, reader)
 
 

@@ -179,12 +179,18 @@ class _PooledTexts(Struct, frozen=True):
 
 
 def read_pools(pools: Iterable[Path], beside: Iterable[LabelledDialogue]) -> list[LabelledDialogue]:
-    """Read what can be learnt from pools; a line has `family`, `label` (`harmful`, `benign`), `licence` and `turns`.
+    """Read what labels teach: families of pools that bear both labels, alone or with the dialogues beside them.
 
-    Families that bear one label alone, with the dialogues beside them too, are passed over. Errors are those of
-    `read_labelled`.
+    Errors are those of `read_labelled`.
     """
-    texts = [
+    texts = read_pooled(pools)
+    sides = {(text.family, text.escalating) for text in [*texts, *beside]}
+    return [text for text in texts if (text.family, not text.escalating) in sides]
+
+
+def read_pooled(pools: Iterable[Path]) -> list[LabelledDialogue]:
+    """Read everything in pools; a line has `family`, `label` (`harmful`, `benign`), `licence` and `turns`."""
+    return [
         LabelledDialogue(
             session_id=f"{text.family}-{number}",
             source=f"{text.family}_{text.label}",
@@ -195,8 +201,6 @@ def read_pools(pools: Iterable[Path], beside: Iterable[LabelledDialogue]) -> lis
         for file in pools
         for number, text in enumerate(read_labelled(file, _PooledTexts, "text", name=""))
     ]
-    sides = {(text.family, text.escalating) for text in [*texts, *beside]}
-    return [text for text in texts if (text.family, not text.escalating) in sides]
 
 
 def _unquoted(error: Exception) -> str:

@@ -138,7 +138,7 @@ class TurnModel:
         self.name = name_of(file.version, data)
         self.combination = CombinationModel(name=self.name, base=file.base, weights=file.weights)
         self._dense = np.frombuffer(file.turn.dense, dtype=np.int8).astype(np.float32)
-        self._words: list[int] = np.frombuffer(file.turn.words, dtype=np.int8).tolist()
+        self._words = word_weights(file.turn.words)
 
     def risks(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> list[float]:
         """Risk of each turn, 0-1, to four digits.
@@ -155,7 +155,7 @@ class TurnModel:
             log_odds = (
                 weights.offset
                 + weights.dense_scale * along
-                + weights.words_scale * self._words_mean(words)
+                + weights.words_scale * words_mean(self._words, words)
                 + weights.rules * score_folded(folded, set(words))
             )
             risks.append(round(sigmoid(log_odds), _DECIMALS))
@@ -181,14 +181,20 @@ class TurnModel:
             told.append(tuple(per_cents([o + weights.dense_scale * d + scale * w for o, d, w in by_kind])))
         return told
 
-    def _words_mean(self, said: Sequence[str]) -> float:
-        """Sum of the words' signed weights over the root of their number: the text's words are a unit vector."""
-        hashes = _hashes(said)
-        if not hashes:
-            return 0.0
-        words = self._words
-        total = sum([-words[h & _WORD_MASK] if h & _SIGN_BIT else words[h & _WORD_MASK] for h in hashes])
-        return float(total / math.sqrt(len(hashes)))
+
+def word_weights(data: bytes) -> list[int]:
+    """Weights of the hashed words, as a file holds them."""
+    weights: list[int] = np.frombuffer(data, dtype=np.int8).tolist()
+    return weights
+
+
+def words_mean(weights: Sequence[int], said: Sequence[str]) -> float:
+    """Sum of the words' signed weights over the root of their number: the text's words are a unit vector."""
+    hashes = _hashes(said)
+    if not hashes:
+        return 0.0
+    total = sum([-weights[h & _WORD_MASK] if h & _SIGN_BIT else weights[h & _WORD_MASK] for h in hashes])
+    return total / math.sqrt(len(hashes))
 
 
 def word_hashes(folded: str) -> set[int]:

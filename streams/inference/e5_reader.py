@@ -12,10 +12,10 @@ from hashlib import sha256
 import numpy as np
 
 from models.errors import ConfigurationError
-from models.risk.reader_file import INSTEAD, ReaderFile, read_reader
 from models.risk.turn_model import name_of
 from models.text.disguise import as_meant
 from streams.inference.onnx_embedder import HEAD_CHARS, E5Embedder, OnnxEmbedder, e5_files
+from streams.inference.reader_file import INSTEAD, ReaderFile, read_fine_tuned
 from streams.ports import Vectors
 
 READ_TOKENS = 128
@@ -57,12 +57,12 @@ class E5Reader:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.file = read_reader(self.data)
+        self.file = read_fine_tuned(self.data)
         self.name = name_of(self.file.version, self.data)
         self._encoder = _FineTuned(self.file)
         self._head = np.frombuffer(self.file.head, np.float32)
 
-    def readings(self, texts: Sequence[str]) -> list[float]:
+    def readings(self, texts: Sequence[str], vectors: Vectors | None = None) -> list[float]:  # noqa: ARG002
         """Log-odds of each text as it is meant, to two digits; 0 of one that says nothing."""
         heads = [as_meant(text).text[:HEAD_CHARS].strip() for text in texts]
         return [self._reading(head) if head else 0.0 for head in heads]

@@ -92,7 +92,7 @@ class Intake:
             risks = score_turns(said, vectors[: len(said)], self._embedder, self._scorer)
             harms = self._harms(said, risks, vectors)
             languages = languages_of(said)
-            readings = self._readings(said, languages)
+            readings = self._readings(said, languages, vectors)
         nothing = len(restored)
         added = zip([*risks, *[None] * nothing], vectors, [*languages, *[""] * nothing], strict=True)
         for at, ((arrivals, n, text), (risk, vector, language)) in enumerate(zip(texts, added, strict=True)):
@@ -106,16 +106,21 @@ class Intake:
         found = [n for n, risk in enumerate(risks) if isinstance(risk, int | float) and risk >= stands_out]
         if not found:
             return {}
-        at_hand = vectors[found] if self._scorer.reads == self._embedder.name else None
-        return dict(zip(found, self._scorer.harms([turns[n] for n in found], at_hand), strict=True))
+        told = self._scorer.harms([turns[n] for n in found], self._at_hand(vectors, found))
+        return dict(zip(found, told, strict=True))
 
-    def _readings(self, turns: Sequence[AnyTurn], languages: Sequence[str]) -> dict[int, float]:
-        """A second reader's, by place, of what users say in a language that is read; each costs milliseconds."""
+    def _readings(self, turns: Sequence[AnyTurn], languages: Sequence[str], vectors: Vectors) -> dict[int, float]:
+        """A second reader's, by place, of what users say in a language that is read."""
         reader, reads = self._scorer.reader, self._policy.risk.reads
         if reader is None:
             return {}
         asked = [n for n, turn in enumerate(turns) if turn.role is Role.USER and reads(languages[n] or ENGLISH)]
-        return dict(zip(asked, reader.readings([turns[n].content for n in asked]), strict=True))
+        said = [turns[n].content for n in asked]
+        return dict(zip(asked, reader.readings(said, self._at_hand(vectors, asked)), strict=True))
+
+    def _at_hand(self, vectors: Vectors, places: list[int]) -> Vectors | None:
+        """Vectors of these turns where the scorer reads what this embedder makes."""
+        return vectors[places] if self._scorer.reads == self._embedder.name else None
 
 
 def score_turns(turns: Sequence[AnyTurn], vectors: Vectors, embedder: Embedder, scorer: TurnScorer) -> Sequence[float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import structs
@@ -13,17 +12,13 @@ from msgspec import structs
 from models.errors import ConfigurationError
 from models.events import AnyTurn
 from models.policy.escalation import CombinationModel
-from models.risk.reader_file import read_reader
 from models.risk.reading import READER
 from models.risk.turn_model import EMBEDDER, TurnModel, name_of, read_model
-from models.text.disguise import as_meant
-from streams.ports import Embedder, Vectors
-
-if TYPE_CHECKING:
-    from streams.inference.e5_reader import E5Reader
+from streams.inference.distilled_reader import DistilledReader, as_meant_with
+from streams.inference.reader_file import DistilledFile, read_reader
+from streams.ports import Embedder, TurnReader, Vectors
 
 SHIPPED = Path(__file__).parent / "escalation.scorer"
-SHIPPED_READER = SHIPPED.with_name("e5.reader")
 
 
 class _Pair(msgspec.Struct, frozen=True, array_like=True, tag="turntide-scorer-and-reader"):
@@ -44,7 +39,7 @@ class TrainedScorer:
 
     reads = EMBEDDER
 
-    def __init__(self, model: TurnModel, embedder: Embedder, reader: E5Reader | None = None) -> None:
+    def __init__(self, model: TurnModel, embedder: Embedder, reader: TurnReader | None = None) -> None:
         self.model = model
         self.combination = combined(model, None if reader is None else reader.data)
         self.name = self.combination.name
@@ -63,22 +58,11 @@ class TrainedScorer:
 
     def harms(self, turns: Sequence[AnyTurn], vectors: Vectors | None = None) -> list[tuple[int, ...]]:
         """Kinds of harm of each turn, in per cent."""
-        return self.model.harms(*self._meant([turn.content for turn in turns], vectors))
+        return self.model.harms(*as_meant_with([turn.content for turn in turns], vectors, self._embedder))
 
     def risks(self, texts: Sequence[str], vectors: Vectors | None = None) -> list[float]:
         """Risk of each text, 0-1. What hides is read as it is meant (`models.text.disguise`), and embedded as that."""
-        return self.model.risks(*self._meant(texts, vectors))
-
-    def _meant(self, texts: Sequence[str], vectors: Vectors | None) -> tuple[list[str], Vectors]:
-        """The texts as they are meant, and their embeddings."""
-        unmasked = [as_meant(text) for text in texts]
-        meant = [each.text for each in unmasked]
-        if vectors is None:
-            return meant, self._embedder.embed(meant)
-        if hidden := [n for n, each in enumerate(unmasked) if each.disguises]:
-            vectors = vectors.copy()
-            vectors[hidden] = self._embedder.embed([meant[n] for n in hidden])
-        return meant, vectors
+        return self.model.risks(*as_meant_with(texts, vectors, self._embedder))
 
 
 def combined(model: TurnModel, reader: bytes | None) -> CombinationModel:
@@ -90,26 +74,35 @@ def combined(model: TurnModel, reader: bytes | None) -> CombinationModel:
     return structs.replace(plain, name=name, weights={**plain.weights, READER: file.weight})
 
 
+def shipped_reader(kind: str) -> bytes:
+    """File of the second reader `distilled` or `e5`."""
+    return SHIPPED.with_name(f"{kind}.reader").read_bytes()
+
+
 def reader_file(kind: str) -> bytes | None:
     """File of the second reader that `scorer.reader` names; None where it is off."""
-    return None if kind == "off" else SHIPPED_READER.read_bytes()
+    return None if kind == "off" else shipped_reader(kind)
 
 
-def second_reader(kind: str) -> E5Reader | None:
-    """The second reader that `scorer.reader` names, one for all roles of a process; None where it is off.
+def reader_of(data: bytes | None, embedder: Embedder) -> TurnReader | None:
+    """The second reader of a file, which embeds with wordllama's embedder; None without one.
 
     Raises:
-        ConfigurationError: The extra `e5` is not installed.
-        JarError: e5's model is not in the cache and cannot be fetched.
+        ConfigurationError: The file is damaged, or needs the extra `e5`, which is not installed.
+        JarError: It needs e5's model, which is not in the cache and cannot be fetched.
     """
-    return None if kind == "off" else _loaded_reader()
+    if data is None:
+        return None
+    file = read_reader(data)
+    return DistilledReader(file, data, embedder) if isinstance(file, DistilledFile) else _e5_reader(data)
 
 
 @lru_cache(maxsize=1)
-def _loaded_reader() -> E5Reader:
+def _e5_reader(data: bytes) -> TurnReader:
+    """One for all roles of a process."""
     from streams.inference.e5_reader import E5Reader  # noqa: PLC0415 - extra `e5`
 
-    return E5Reader(SHIPPED_READER.read_bytes())
+    return E5Reader(data)
 
 
 def kept_scorer(data: bytes, named: str, embedder: Embedder) -> TrainedScorer:
@@ -122,18 +115,16 @@ def kept_scorer(data: bytes, named: str, embedder: Embedder) -> TrainedScorer:
         pair = msgspec.msgpack.decode(data, type=_Pair)
     except msgspec.MsgspecError:
         return trained_scorer(read_model(data, named), embedder)
-    from streams.inference.e5_reader import E5Reader  # noqa: PLC0415 - extra `e5`
-
-    return trained_scorer(read_model(pair.scorer, named), embedder, E5Reader(pair.reader))
+    return trained_scorer(read_model(pair.scorer, named), embedder, pair.reader)
 
 
-def trained_scorer(model: TurnModel, embedder: Embedder, reader: E5Reader | None = None) -> TrainedScorer:
-    """A scorer with the embedder at hand, or its own where that is another one."""
-    if embedder.name == EMBEDDER:
-        return TrainedScorer(model, embedder, reader)
-    from streams.inference.wordllama import WordLlamaEmbedder  # noqa: PLC0415 - its libraries take a while to import
+def trained_scorer(model: TurnModel, embedder: Embedder, reader: bytes | None = None) -> TrainedScorer:
+    """A scorer with the embedder at hand, or its own where that is another one; with the second reader of a file."""
+    if embedder.name != EMBEDDER:
+        from streams.inference.wordllama import WordLlamaEmbedder  # noqa: PLC0415 - its libraries take a while to import
 
-    return TrainedScorer(model, WordLlamaEmbedder(), reader)
+        embedder = WordLlamaEmbedder()
+    return TrainedScorer(model, embedder, reader_of(reader, embedder))
 
 
 def model_at(path: Path | None) -> TurnModel:

@@ -7,11 +7,11 @@ import pytest
 
 from models.errors import ConfigurationError
 from models.events import Role
-from models.risk.reader_file import read_reader
 from models.risk.scorer import RuleScorer, score_text
 from streams.inference.e5_reader import E5Reader, changed
 from streams.inference.onnx_embedder import is_fetched
-from streams.inference.trained_scorer import SHIPPED_READER, TrainedScorer, kept_scorer, model_at
+from streams.inference.reader_file import read_fine_tuned
+from streams.inference.trained_scorer import TrainedScorer, kept_scorer, model_at, reader_of, shipped_reader
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import TurnReader, TurnScorer
 from tests.support.session_driver import said
@@ -20,10 +20,10 @@ from tests.support.session_driver import said
 pytestmark = pytest.mark.filterwarnings("ignore:A test tried to use socket.socket")
 
 EMBEDDER = WordLlamaEmbedder()
-READER = E5Reader(SHIPPED_READER.read_bytes()) if find_spec("onnxruntime") and is_fetched() else None
-SCORERS: list[TurnScorer] = [RuleScorer(), TrainedScorer(model_at(None), EMBEDDER)]
-if READER:
-    SCORERS.append(TrainedScorer(model_at(None), EMBEDDER, READER))
+READER = E5Reader(shipped_reader("e5")) if find_spec("onnxruntime") and is_fetched() else None
+DISTILLED = reader_of(shipped_reader("distilled"), EMBEDDER)
+READERS = [None, DISTILLED, *([READER] if READER else [])]
+SCORERS: list[TurnScorer] = [RuleScorer(), *(TrainedScorer(model_at(None), EMBEDDER, each) for each in READERS)]
 each_scorer = pytest.mark.parametrize("scorer", SCORERS, ids=lambda scorer: scorer.name)
 TEXTS = (
     "How do I bake bread?",
@@ -101,28 +101,28 @@ def test_readings_do_not_depend_on_neighbours(reader: TurnReader, size: int) -> 
 
     assert [each for batch in batches for each in reader.readings(batch)] == readings
     assert list(reader.readings(TEXTS[::-1])) == readings[::-1]
+    assert list(reader.readings(TEXTS[:-1], EMBEDDER.embed(TEXTS[:-1]))) == readings[:-1]
     assert len(readings) == len(TEXTS)
 
 
-@pytest.mark.skipif(READER is None, reason="extra `e5` is not installed, or its model not fetched")
-def test_a_second_reader_is_kept_with_its_scorer() -> None:
+@pytest.mark.parametrize("scorer", [each for each in SCORERS if each.reader], ids=lambda scorer: scorer.name)
+def test_a_second_reader_is_kept_with_its_scorer(scorer: TrainedScorer) -> None:
     """What alerts are reproduced with has the same name and readings; it tells what is asked, whatever hides it."""
-    scorer = SCORERS[-1]
-    assert isinstance(scorer, TrainedScorer)
     kept = kept_scorer(scorer.file, "kept", EMBEDDER)
-    assert READER is not None
     assert kept.reader is not None
+    assert scorer.reader is not None
     readings = kept.reader.readings(TEXTS)
 
-    assert (kept.name, readings) == (scorer.name, READER.readings(TEXTS))
+    assert (kept.name, readings) == (scorer.name, scorer.reader.readings(TEXTS))
     assert readings[2] == readings[5] > readings[0]
+    assert (readings[1], readings[3]) == (0.0, 0.0)
     assert kept_scorer(SCORERS[1].file, "kept", EMBEDDER).name == SCORERS[1].name  # type: ignore[attr-defined]
 
 
 def test_a_reader_belongs_to_one_model() -> None:
     """Changes to another file of e5 would be nonsense that nobody notices."""
     with pytest.raises(ConfigurationError, match="trained on another file of e5"):
-        changed(b"another", read_reader(SHIPPED_READER.read_bytes()))
+        changed(b"another", read_fine_tuned(shipped_reader("e5")))
 
 
 def test_names_tell_scorers_apart() -> None:

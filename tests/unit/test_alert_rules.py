@@ -1,7 +1,6 @@
 """Which rules an alert is made again by: what the history says, what the alert says, and what must be named."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -11,8 +10,8 @@ from models.errors import ConfigurationError
 from models.policy import Policy
 from models.policy.digest import policy_digest
 from models.wire.codec import encode
-from streams.inference.trained_scorer import SHIPPED, SHIPPED_READER, model_at
-from streams.settings import ScorerSettings, Settings
+from streams.inference.trained_scorer import SHIPPED, combined, model_at, shipped_reader
+from streams.settings import Settings
 from streams.state import policy_versions as versions
 from streams.state.policy_versions import Version
 from tests.support.alert_log import EARLIER, LEARNT, LOG, POLICY, again, alerts_of, kept
@@ -81,7 +80,7 @@ def test_a_scorer_is_named_by_its_file_too(settings: Settings, tmp_path: Path) -
     """Beside what stands in the history, and with another policy, whose model it then brings."""
     alerts = alerts_of(LOG, (0, POLICY))
     (file := tmp_path / "p.toml").write_text('version = "p"\n')
-    model = model_at(None)
+    model = combined(model_at(None), shipped_reader("distilled"))
     rules = [
         rules_of(settings, alerts, NoEmbedder(), policy_file, scorer).rules[0]
         for policy_file, scorer in ((None, str(SHIPPED)), (file, str(SHIPPED)), (file, "rules"))
@@ -89,23 +88,20 @@ def test_a_scorer_is_named_by_its_file_too(settings: Settings, tmp_path: Path) -
 
     assert [0, 0, 0] == [each.first_offset for each in rules]
     assert [model.name, model.name, "rules"] == [each.scorer.name for each in rules]
-    assert [None, model.combination, None] == [each.policy.escalation.model for each in rules]
+    assert [None, model, None] == [each.policy.escalation.model for each in rules]
 
 
-def test_a_named_scorer_has_the_configured_second_reader(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_named_scorer_has_the_configured_second_reader(settings: Settings, tmp_path: Path) -> None:
     """A policy with that scorer brings its weight too."""
-    reader = SimpleNamespace(data=SHIPPED_READER.read_bytes())
-    monkeypatch.setattr("streams.inference.trained_scorer._loaded_reader", lambda: reader)
-    read = settings.model_copy(update={"scorer": ScorerSettings(reader="e5")})
     (file := tmp_path / "p.toml").write_text('version = "p"\n')
     alone, beside = (
-        rules_of(read, alerts_of(LOG, (0, POLICY)), NoEmbedder(), policy_file, str(SHIPPED)).rules[0]
+        rules_of(settings, alerts_of(LOG, (0, POLICY)), NoEmbedder(), policy_file, str(SHIPPED)).rules[0]
         for policy_file in (None, file)
     )
 
-    assert (alone.scorer.reader, beside.scorer.reader) == (reader, reader)
+    readers = [each.scorer.reader for each in (alone, beside)]
+
+    assert [each and each.data for each in readers] == [shipped_reader("distilled")] * 2
     assert beside.policy.judging_model is not None
     assert beside.policy.judging_model.name == beside.scorer.name != model_at(None).name
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -16,7 +15,7 @@ from jobs.shared.dialogues import LabelledDialogue
 from models.errors import ConfigurationError
 from models.policy import Policy
 from models.risk.reading import READER
-from streams.inference.trained_scorer import SHIPPED, SHIPPED_READER, TrainedScorer, model_at
+from streams.inference.trained_scorer import SHIPPED, TrainedScorer, combined, model_at, shipped_reader
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
 from streams.settings import load_settings
@@ -26,6 +25,7 @@ from tests.support.command_line import printed, refused, turntide
 
 EMBEDDER = WordLlamaEmbedder()
 SHIPPED_MODEL = model_at(None)
+JUDGING = combined(SHIPPED_MODEL, shipped_reader("distilled"))
 
 
 def dialogues_file(file: Path, dialogues: list[LabelledDialogue], sources: dict[str, str]) -> Path:
@@ -51,21 +51,20 @@ def test_each_scorer_judges_by_its_own_combination_under_one_policy() -> None:
 
     assert (rules.scorer.name, rules.policy.escalation.model, rules.base_rate) == ("rules", None, None)
     assert rules_too.policy == rules.policy
-    assert shipped.policy.escalation.model == SHIPPED_MODEL.combination == file.policy.escalation.model
-    assert shipped.scorer.name == SHIPPED_MODEL.name
+    assert shipped.policy.escalation.model == JUDGING == file.policy.escalation.model
+    assert shipped.scorer.name == JUDGING.name
     assert shipped.base_rate == SHIPPED_MODEL.file.card.base_rate
 
 
-def test_the_second_reader_stands_beside_a_scorer_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_reader_stands_beside_a_scorer_that_is_named() -> None:
     """As the settings ask for it; rules have none, and who scores without folding loads none."""
-    reader = SimpleNamespace(data=SHIPPED_READER.read_bytes())
-    monkeypatch.setattr("streams.inference.trained_scorer._loaded_reader", lambda: reader)
-    settings = load_settings(scorer={"reader": "e5"})
+    settings = load_settings(scorer={"reader": "distilled"})
 
     rules, shipped = contenders_of(settings, [], ["rules", "shipped"], EMBEDDER)
 
     assert shipped.policy.judging_model is not None
-    assert (rules.scorer.reader, shipped.scorer.reader) == (None, reader)
+    assert shipped.scorer.reader is not None
+    assert (rules.scorer.reader, shipped.scorer.reader.data) == (None, shipped_reader("distilled"))
     assert (shipped.policy.judging_model.name, READER in shipped.policy.judging_model.weights) == (
         shipped.scorer.name,
         True,
@@ -85,7 +84,7 @@ def test_without_a_scorer_named_the_configured_one_judges(tmp_path: Path) -> Non
 
     assert (alone.scorer.name, off.base_rate) == ("rules", None)
     assert {(each.policy.version, each.scorer.name) for each in two} == {
-        (version, SHIPPED_MODEL.name) for version in ("p-0", "p-1")
+        (version, JUDGING.name) for version in ("p-0", "p-1")
     }
 
 
@@ -109,7 +108,7 @@ def test_the_trained_scorer_finds_what_rules_miss(tmp_path: Path, monkeypatch: p
     table = turntide(*arguments)
 
     rules, trained = report["outcomes"]
-    assert (rules["policy"], trained["policy"]) == ("rules", SHIPPED_MODEL.name)
+    assert (rules["policy"], trained["policy"]) == ("rules", JUDGING.name)
     assert trained["roc_auc"] > rules["roc_auc"]
     assert (rules["learnt_from"], trained["learnt_from"]) == ([], ["own_crowd"])
     assert sum(tenth["sessions"] for tenth in trained["reliability"]) == 54

@@ -13,9 +13,9 @@ from msgspec import structs
 from models.errors import ConfigurationError
 from models.risk.combination import Grounds, judge
 from models.risk.escalation import PART, KeptJudgement
-from models.risk.reader_file import ReaderFile, read_reader, write_reader
 from models.risk.reading import BOUND, READER, Readings
 from models.risk.turn_model import FORMAT, TurnModel, name_of
+from streams.inference.reader_file import ReaderFile, read_reader, write_reader
 from streams.inference.trained_scorer import TrainedScorer, combined, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
 from tests.support.escalation_driver import MODEL, judged_by, judgement, units

@@ -63,7 +63,7 @@ def backtest(
     from jobs.escalation.backtest.judging import in_utc, judge, judged_left_out, require_folder, selected, traffic_of
     from jobs.escalation.backtest.report import backtest_of, show, without_sessions
     from jobs.replay.command import folding
-    from streams.inference.trained_scorer import second_reader
+    from streams.inference.trained_scorer import reader_file
     from streams.settings import load_settings
     from streams.wiring import stream_embedder_of
 
@@ -82,7 +82,7 @@ def backtest(
     with traffic_of(settings, data)() as traffic, folding(traffic.count) as progress:
         judgings = judge(traffic, folded, embedder, progress) if folded else []
     rest = iter(judgings)
-    reader = second_reader(settings.scorer.reader)
+    reader = reader_file(settings.scorer.reader)
     found = [
         judged_left_out(data, texts or (), each.policy, embedder, reader)
         if each.left_out and data

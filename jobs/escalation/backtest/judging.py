@@ -44,7 +44,6 @@ from models.events import (
 from models.events.topics import TURNS
 from models.partition.sessions import DecodedArrival
 from models.policy import Policy
-from streams.inference.e5_reader import E5Reader
 from streams.kafka.client import consumer, require_topic
 from streams.kafka.records import appended_ms, record_of_input
 from streams.oracle.replay import SessionReplay
@@ -360,7 +359,7 @@ def selected(
 
 
 def judged_left_out(
-    file: Path, texts: Sequence[Path], policy: Policy, embedder: Embedder, reader: E5Reader | None = None
+    file: Path, texts: Sequence[Path], policy: Policy, embedder: Embedder, reader: bytes | None = None
 ) -> list[JudgedSession]:
     """Every dialogue of the file judged by a scorer trained without its family, in the order of families.
 
@@ -371,15 +370,17 @@ def judged_left_out(
     """
     from jobs.lab.eval.escalation import by_family, judging_by, require_two
     from jobs.lab.train.scorer import trainer_with_own
+    from streams.inference.trained_scorer import reader_of
     from streams.inference.wordllama import WordLlamaEmbedder
 
     dialogues = read_dialogues(file)
     require_two(dialogues, instead="Add others, or judge by a scorer as it is.")
     trainer = trainer_with_own([*dialogues, *read_pools(texts, dialogues)], WordLlamaEmbedder())
+    beside = reader_of(reader, trainer.embedder)
     judged: list[JudgedSession] = []
     with progress_bar("families left out") as progress:
         for name, members in by_family(dialogues, progress):
-            judge_of = judging_by(trainer.model_without(name), policy, trainer.embedder, reader)
+            judge_of = judging_by(trainer.model_without(name), policy, trainer.embedder, beside)
             contender = Contender(judge_of.policy, judge_of.scorer)
             (judging,) = judge(labelled_traffic(file.name, members), [contender], embedder)
             judged += judging.judged()

@@ -21,10 +21,9 @@ from models.risk.combination import Grounds, judge
 from models.risk.sequence import Observation, SequenceSignals
 from models.risk.turn_model import TurnModel
 from models.text.features import features_of
-from streams.inference.e5_reader import E5Reader
-from streams.inference.trained_scorer import TrainedScorer, model_at, second_reader
+from streams.inference.trained_scorer import TrainedScorer, model_at, reader_file, reader_of
 from streams.inference.wordllama import WordLlamaEmbedder
-from streams.ports import Embedder
+from streams.ports import Embedder, TurnReader
 from streams.settings import load_settings
 from streams.wiring import policy_of
 
@@ -47,7 +46,7 @@ class DialogueJudge(NamedTuple):
     policy: Policy
 
 
-def judging_by(model: TurnModel, policy: Policy, embedder: Embedder, reader: E5Reader | None = None) -> DialogueJudge:
+def judging_by(model: TurnModel, policy: Policy, embedder: Embedder, reader: TurnReader | None = None) -> DialogueJudge:
     """The policy with a model in it, and a second reader beside it."""
     scorer = TrainedScorer(model, embedder, reader)
     escalation = structs.replace(policy.escalation, model=scorer.combination)
@@ -96,7 +95,7 @@ def judge_left_out(
     trainer: Trainer,
     policy: Policy,
     progress: Progress,
-    reader: E5Reader | None = None,
+    reader: TurnReader | None = None,
 ) -> list[ScoredSession]:
     """Each dialogue by a model trained without its family, and a bag of words that learnt from the same."""
     judged = list[ScoredSession]()
@@ -200,7 +199,7 @@ def measure(
     left_out, as_it_is = sides_of(dialogues, leave_out, {source.name for source in model.file.card.sources})
     if leave_out == "family":
         require_two(left_out, instead="Add others, or measure the configured scorer by --leave-out nothing.")
-    reader = second_reader(settings.scorer.reader)
+    reader = reader_of(reader_file(settings.scorer.reader), embedder)
     judging, judged = judging_by(model, policy, embedder, reader), list[ScoredSession]()
     if left_out:
         trainer = trainer_with_own([*left_out, *pool], embedder)

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from jobs.lab.train.turns import WEIGHT_OF_SET, MessagePair, as_read
-from models.risk.reader_file import ChangedWeights, ReaderFile, write_reader
 from streams.inference.e5_reader import READ_TOKENS, E5Reader
 from streams.inference.onnx_embedder import HEAD_CHARS, E5Embedder, e5_files
+from streams.inference.reader_file import ChangedWeights, ReaderFile, write_reader
 
 if TYPE_CHECKING:
     from jobs.shared.output import Progress

@@ -1,6 +1,8 @@
 """Fine-tuning of the second reader: what of it needs no PyTorch; and that whoever lacks it is told."""
 
+import json
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -8,11 +10,13 @@ import numpy as np
 import pytest
 
 from jobs.cli import _missing
-from jobs.lab.train import reader
+from jobs.lab.train import distilled, reader
 from jobs.lab.train.scorer import own_pairs
-from models.risk.reader_file import ReaderFile, read_reader
 from streams.inference.onnx_embedder import is_fetched
-from streams.inference.trained_scorer import SHIPPED_READER
+from streams.inference.reader_file import DistilledFile, ReaderFile, read_fine_tuned, read_reader
+from streams.inference.trained_scorer import shipped_reader
+from streams.inference.wordllama import WordLlamaEmbedder
+from streams.ports import Vectors
 from tests.support.command_line import turntide
 
 PAIRS = own_pairs()[:50]
@@ -68,10 +72,60 @@ def test_what_is_learnt_is_a_reader() -> None:
     """It changes the same places of e5's file as the shipped one, and knows some of what it was shown."""
     done: list[tuple[int, int]] = []
     made = reader.trained_reader(PAIRS, "r-2", lambda *at: done.append(at), epochs=2, seed=1)
-    shipped = read_reader(SHIPPED_READER.read_bytes())
+    shipped = read_fine_tuned(shipped_reader("e5"))
 
     assert (made.name[:4], done[0], done[-1]) == ("r-2@", (1, 6), (6, 6))
     assert [(each.scales_at, each.weights_at) for each in made.file.changes] == [
         (each.scales_at, each.weights_at) for each in shipped.changes
     ]
     assert reader.in_order(made.readings(reader.halves_of(PAIRS))) > 0.6
+
+
+class _Counts:
+    """A teacher that reads how often `dog` is said, and how often `cat` is not."""
+
+    data = b""
+
+    def readings(self, texts: Sequence[str], vectors: Vectors | None = None) -> list[float]:  # noqa: ARG002
+        return [float(3 * text.count("dog") - 3 * text.count("cat")) for text in texts]
+
+
+def test_what_another_reader_says_is_imitated() -> None:
+    """Of texts that it has not seen too; its readings have the other's scale, and another version is another file."""
+    done = list[tuple[int, int]]()
+    texts = [f"{animal} number {n}" for n in range(300) for animal in ("dog", "cat", "fish")]
+
+    made = distilled.distilled_from(texts, _Counts(), WordLlamaEmbedder(), "d-1", lambda *at: done.append(at))
+    dog, fish, cat = made.readings(["a dog here", "a fish here", "a cat here"])
+
+    assert dog > fish > cat
+    assert np.std(made.readings(texts)) == pytest.approx(np.std(_Counts().readings(texts)), rel=0.01)
+    assert (made.name[:4], done[-1]) == ("d-1@", (900, 900))
+
+
+def test_distillation_reads_nothing_of_the_families_it_is_measured_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor what may not be shipped; the result is a reader's file."""
+    monkeypatch.setattr("streams.inference.e5_reader.E5Reader", lambda _: _Counts())
+    monkeypatch.setattr("jobs.lab.train.distilled.texts_of", lambda pooled: [t for d in pooled for t in d.said_by_user])
+    turns = [{"turn": n, "role": "user", "content": f"a {animal} there"} for n, animal in enumerate(("dog", "cat"))]
+    seen = {"session_id": "s", "source": "seen_benign", "label": "benign", "licence": "MIT", "turns": turns}
+    (data := tmp_path / "data.jsonl").write_text(json.dumps(seen), "utf-8")
+    pooled = [
+        {"family": family, "label": "benign", "licence": licence, "turns": [f"a {animal} {n}"]}
+        for family, licence in (("seen", "MIT"), ("other", "MIT"), ("closed", "unknown"))
+        for animal in ("dog", "cat")
+        for n in range(9)
+    ]
+    (texts := tmp_path / "pool.jsonl").write_text("\n".join(map(json.dumps, pooled)), "utf-8")
+
+    said = turntide(
+        *("lab", "train", "distilled", "--data", str(data), "--texts", str(texts)),
+        *("--to", str(tmp_path / "mine.reader"), "--output", "json"),
+    )
+
+    assert said.exit_code == 0, said.output
+    told = json.loads(said.stdout)
+    assert (told["texts"], told["correlation_left_out"]) == (18, 1.0)
+    assert isinstance(read_reader((tmp_path / "mine.reader").read_bytes()), DistilledFile)
