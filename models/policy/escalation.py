@@ -24,6 +24,8 @@ class CombinationModel(PolicySection, frozen=True, kw_only=True):
     """Log-odds of a session of which nothing is known."""
     weights: dict[str, int]
     """By name of the signal: what it adds at the value 1."""
+    holds_reader: bool = False
+    """Whether a second reader's signal is bounded like those of the course while no turn is risky (`alone_bound`)."""
 
 
 class EscalationPolicy(PolicySection, frozen=True, kw_only=True):

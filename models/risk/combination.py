@@ -98,10 +98,13 @@ def judge(grounds: Grounds, model: CombinationModel, policy: EscalationPolicy) -
     """
     weights = model.weights
     parts = {name: round(weights.get(name, 0) * value) for name, value in grounds.values.items()}
+    read = {} if grounds.reader is None else {READER: max(0, round(weights.get(READER, 0) * grounds.reader))}
+    if model.holds_reader:
+        parts |= read
     if not grounds.risky:
         parts |= _bounded(parts, model.base, policy.alone_bound)
-    if grounds.reader is not None:
-        parts[READER] = max(0, round(weights.get(READER, 0) * grounds.reader))
+    if not model.holds_reader:
+        parts |= read
     if grounds.upstream is not None:
         parts[UPSTREAM] = _upstream_units(model.base + sum(parts.values()), grounds.upstream)
     if grounds.judge is not None:
@@ -120,12 +123,12 @@ def probability_of(log_odds: int) -> float:
 
 
 def _bounded(parts: Mapping[str, int], base: int, bound: float) -> dict[str, int]:
-    """Parts of the signals of the course, cut alike, so that they do not carry the probability beyond the bound.
+    """Parts of the course, and of a reader that is held with it, cut alike, so that they do not carry the probability beyond the bound.
 
     >>> _bounded({"level": 10_000, "refusals": 30_000}, -30_000, 0.5)
     {'refusals': 20000}
     """
-    of_course = {name: part for name, part in parts.items() if name in OF_COURSE}
+    of_course = {name: part for name, part in parts.items() if name in OF_COURSE or name == READER}
     together = sum(of_course.values())
     room = max(0, math.floor(UNITS * _logit(bound)) - base - (sum(parts.values()) - together))
     return {name: part * room // together for name, part in of_course.items()} if together > room else {}

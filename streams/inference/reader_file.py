@@ -35,6 +35,7 @@ class ReaderFile(Struct, frozen=True, kw_only=True):
         head: Log-odds of a dimension of the mean hidden state, 384 float32.
         offset: Log-odds added.
         weight: Of the signal in a session's log-odds at the value 1, in ten-thousandths.
+        base: Added to a session's log-odds, as the signal only raises; likewise.
     """
 
     version: str
@@ -43,6 +44,7 @@ class ReaderFile(Struct, frozen=True, kw_only=True):
     head: bytes
     offset: float
     weight: int
+    base: int = 0
 
 
 class DistilledFile(Struct, frozen=True, kw_only=True):
@@ -56,6 +58,7 @@ class DistilledFile(Struct, frozen=True, kw_only=True):
         words_scale: Log-odds of a word's weight of 1.
         offset: Log-odds of a text without any feature.
         weight: Of the signal in a session's log-odds at the value 1, in ten-thousandths.
+        base: Added to a session's log-odds, as the signal only raises; likewise.
     """
 
     version: str
@@ -65,6 +68,7 @@ class DistilledFile(Struct, frozen=True, kw_only=True):
     words_scale: float
     offset: float
     weight: int
+    base: int
 
 
 def write_reader(file: ReaderFile | DistilledFile) -> bytes:

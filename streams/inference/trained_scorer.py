@@ -71,7 +71,8 @@ def combined(model: TurnModel, reader: bytes | None) -> CombinationModel:
         return model.combination
     file, plain = read_reader(reader), model.combination
     name = f"{plain.name}+{name_of(file.version, reader)}"
-    return structs.replace(plain, name=name, weights={**plain.weights, READER: file.weight})
+    weights, held = {**plain.weights, READER: file.weight}, isinstance(file, DistilledFile)
+    return structs.replace(plain, name=name, base=plain.base + file.base, weights=weights, holds_reader=held)
 
 
 def shipped_reader(kind: str) -> bytes:

@@ -26,6 +26,10 @@ PRIOR_STRENGTH = 10.0
 """Inverse variance of a weight, where a reading's is 1: 3 and 100 differ little on families left out."""
 BOUND = 8.0
 """Log-odds beyond which the teacher's readings are cut."""
+SHARE = 2
+"""Of its signal's weight to the fine-tuned reader's: a quarter of the spread of the scorer's own log-odds."""
+BASE = -5_000
+"""With it no more of the project's own harmless dialogues alert than without the reader."""
 _BATCH = 500
 
 
@@ -50,7 +54,8 @@ def distilled_from(
     file = DistilledFile(
         version=version,
         offset=round(float(wanted.mean() - factor * imitated.mean()), 6),
-        weight=WEIGHT,
+        weight=SHARE * WEIGHT,
+        base=BASE,
         **int8_parts(weights, factor),
     )
     return DistilledReader(file, write_reader(file), embedder)
