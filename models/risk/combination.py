@@ -123,7 +123,7 @@ def probability_of(log_odds: int) -> float:
 
 
 def _bounded(parts: Mapping[str, int], base: int, bound: float) -> dict[str, int]:
-    """Parts of the course, and of a reader that is held with it, cut alike, so that they do not carry the probability beyond the bound.
+    """Parts of the course, and of a reader that is held with it, cut alike, so that they stay within the bound.
 
     >>> _bounded({"level": 10_000, "refusals": 30_000}, -30_000, 0.5)
     {'refusals': 20000}
