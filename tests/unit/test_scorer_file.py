@@ -14,7 +14,8 @@ from jobs.operate.doctor import CHECKS
 from jobs.operate.doctor.verdict import Status
 from models.errors import ConfigurationError
 from models.risk.turn_model import FORMAT, ScorerFile, read_model, write_model
-from streams.inference.trained_scorer import SHIPPED, model_at
+from streams.inference.reader_file import read_reader
+from streams.inference.trained_scorer import SHIPPED, combined, model_at, shipped_reader
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of, run_index, run_sessions, scorer_of, stream_embedder_of
 
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:A test tried to use socket.socke
 
 WHOLE = SHIPPED.read_bytes()
 FILE = read_model(WHOLE, "shipped").file
+JUDGING = combined(model_at(None), shipped_reader("distilled"))
 ADVICE = "`turntide lab train scorer`"
 
 
@@ -137,7 +139,10 @@ async def test_a_role_does_not_start_with_a_wrong_file(
         ('name = "other"\nbase = 0\nweights = { level = 9 }', Status.WARN),
         ('name = "other"\nbase = 0\nweights = { level = 9, luck = 1 }', Status.FAIL),
         ('name = "other"\nbase = 0\nweights = { level = 9, reader = 1 }', Status.WARN),
-        (f'name = "{model_at(None).name}"\nbase = 0\nweights = {{ level = 9 }}', Status.OK),
+        (
+            f'name = "{JUDGING.name}"\nbase = 0\nweights = {{ level = 9 }}',
+            Status.OK,
+        ),
     ],
 )
 def test_doctor_compares_the_policys_model_with_the_scorer(tmp_path: Path, model: str, status: Status) -> None:
@@ -159,4 +164,4 @@ def test_scorer_and_policy_are_of_one_file(tmp_path: Path) -> None:
     scorer = scorer_of(settings, stream_embedder_of(settings))
 
     assert model is not None
-    assert (model.name, model.base) == (scorer.name, -1)
+    assert (model.name, model.base) == (scorer.name, -1 + read_reader(shipped_reader("distilled")).base)

@@ -85,6 +85,19 @@ def test_it_raises_only(value: float, risky: bool, sent: float | None) -> None:
     assert judge(with_it, negative, POLICY.escalation).log_odds == judge(plain, negative, POLICY.escalation).log_odds
 
 
+def test_one_that_is_held_stays_within_the_bound_until_a_turn_is_risky() -> None:
+    """With the signals of the course, cut alike; with a risky turn around it counts in full, as one not held."""
+    free = structs.replace(READING, weights={**MODEL.weights, READER: 40_000})
+    held, escalation = structs.replace(free, holds_reader=True), POLICY.escalation
+    calm, risky = (Grounds({"refusals": 0.9}, risky=risky, reader=1.0) for risky in (False, True))
+    within, beyond = judge(calm, held, escalation), judge(calm, free, escalation)
+
+    assert within.probability == pytest.approx(escalation.alone_bound, abs=1e-3)
+    assert beyond.probability > escalation.alone_bound
+    assert 0 < within.parts["refusals"] < within.parts[READER] < beyond.parts[READER]
+    assert judge(risky, held, escalation) == judge(risky, free, escalation)
+
+
 def test_an_alert_explains_it() -> None:
     """By one phrase and what would be without it; contributions and shares of turns add up exactly."""
     told = judgement(read(3.0, 4.0, 5.0))
