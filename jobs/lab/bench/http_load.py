@@ -73,9 +73,10 @@ def figures_of(found: Sequence[Answered], *, began_s: float) -> Figures:
     if not answered:
         raise BenchFailed(f"no answer: {'; '.join(sorted(set(errors))[:_MOST_ERRORS]) or 'nothing was sent'}")
     times_ms = [(each.ended_s - each.due_s) * 1_000 for each in answered]
+    took_s = max(each.ended_s for each in found) - began_s
     return {
         "requests": len(answered),
-        "rate": len(answered) / (max(each.ended_s for each in counted) - began_s),
+        "rate": sum(each.ended_s >= began_s for each in found if not each.error) / took_s,
         "errors": len(errors),
         "error_kinds": sorted(set(errors))[:_MOST_ERRORS],
         **spread_ms(times_ms),
