@@ -28,8 +28,8 @@ BOUND = 8.0
 """Log-odds beyond which the teacher's readings are cut."""
 SHARE = 2
 """Of its signal's weight to the fine-tuned reader's: a quarter of the spread of the scorer's own log-odds."""
-BASE = -5_000
-"""With it no more of the project's own harmless dialogues alert than without the reader."""
+BASE = -4_000
+"""With it the shipped threshold finds as many attacks as without the reader, with fewer false alarms."""
 _BATCH = 500
 
 
