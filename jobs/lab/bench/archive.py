@@ -26,26 +26,25 @@ from jobs.archive.query import files_read
 from jobs.lab.bench.archive_traffic import PREFIX, ArchiveSize, ArchiveTraffic, Chunk
 from jobs.lab.bench.measuring import BenchFailed, Figures, apart, peak_mb, say
 from jobs.shared.output import Progress
-from models.entities import REGISTRY, TOPIC_OF
+from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from models.policy import IntakePolicy
+from models.wire.envelope import tag_of
 from streams.archive.buffer import LandingBuffer, Move
 from streams.archive.catalog import METADATA, LakePaths, literal, paths_of, reading
 from streams.archive.columns import fields_of, type_of
 from streams.archive.landed import land_all
 from streams.archive.maintenance import maintain
-from streams.archive.schema import TABLES
+from streams.archive.rows import RiskPointOfSession
+from streams.archive.schema import TABLE_OF, TABLES, RawTable
 from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
 from streams.settings.archive import ArchiveSettings
 
 KEPT = "bench-archive.json"
 _TOPICS = {topic.name: topic for topic in REGISTRY.archived_topics}
-_RAW = ("turns", "profiles", "windows", "compactions", "topics", "episodes", "facts", "commands")
-"""Tables of the raw write."""
-_OF_TURNS = ("turns.v1", "commands.v1")
-"""Topics that hold turns and other events, which are left out of the raw write."""
-_MAPPINGS = ("metadata", "repeated_topics")
+_TABLES = {tag_of(event): table for event, table in TABLE_OF.items() if event is not RiskPointOfSession}
+"""Of the raw write, by the events' types."""
 _MB = 1_000_000
 _FILL = ArchiveSettings(flush_bytes=128 * 1024 * 1024, flush_rows=1_000_000)
 """Limits of one landing while the archive is filled, which is not what is timed."""
@@ -132,34 +131,25 @@ def speed(folder: Path, chunks: Iterable[Chunk], settings: ArchiveSettings) -> t
     return spent, raw
 
 
-def _write_json(folder: Path, chunks: Sequence[Chunk]) -> Iterator[tuple[str, int]]:
-    for topic, table in ((TOPIC_OF[TABLES[table].carries[0]].name, table) for table in _RAW):
-        values = [
-            record.value
-            for chunk in chunks
-            for poll in chunk.fetched
-            if poll.topic == topic
-            for record in poll.records
-            if topic not in _OF_TURNS or b'"role":' in record.value
-        ]
-        if values:
-            (folder / f"{table}.json").write_bytes(b"\n".join(values))
-            yield table, sum(map(len, values))
+def _write_json(folder: Path, chunks: Sequence[Chunk]) -> Iterator[tuple[RawTable, int]]:
+    values: dict[str, list[bytes]] = {}
+    for record in (record for chunk in chunks for poll in chunk.fetched for record in poll.records):
+        values.setdefault(_TABLES[msgspec.json.decode(record.value)["type"]].name, []).append(record.value)
+    for name, of_table in values.items():
+        (folder / f"{name}.json").write_bytes(b"\n".join(of_table))
+        yield TABLES[name], sum(map(len, of_table))
 
 
-def _copy(folder: Path, table: str) -> str:
-    types = {
-        field.name: "JSON" if field.name in _MAPPINGS else type_of(field.type).sql
-        for field in fields_of(TABLES[table].carries[0])
-    }
+def _copy(folder: Path, table: RawTable) -> str:
+    types = {field.name: type_of(field.type).sql for event in table.carries for field in fields_of(event)}
     columns = ", ".join(f"'{name}': {literal(kind)}" for name, kind in types.items())
-    file = literal(str(folder / f"{table}.json"))
+    file = literal(str(folder / f"{table.name}.json"))
     source = f"read_json({file}, format = 'newline_delimited', columns = {{{columns}}})"
-    kept = {column.name for column in TABLES[table].columns}
+    kept = {column.name for column in table.columns}
     names = ", ".join(f'"{name}"' for name in types if name in {*kept, "risk_points"})
     return (
         f"COPY (SELECT {names}, timestamp::DATE AS date, app_id AS app FROM {source} ORDER BY session_id, timestamp) "
-        f"TO {literal(str(folder / 'duckdb' / table))} (FORMAT parquet, COMPRESSION zstd, PARTITION_BY (date, app))"
+        f"TO {literal(str(folder / 'duckdb' / table.name))} (FORMAT parquet, COMPRESSION zstd, PARTITION_BY (date, app))"
     )
 
 
