@@ -35,7 +35,7 @@ from streams.kafka.records import appended_at, appended_ms, uncollected
 
 TOMBSTONE = "tombstone"
 NUL, NUL_SHOWN = "\x00", "\u2400"
-_NUL_ESCAPE = rb"\u0000"
+_ESCAPE, _NUL_ESCAPE = b"\\", rb"\u0000"
 _FORGETTING = frozenset(FORGETTING)
 _TURNS_TABLE = TABLES["turns"].name
 UNREADABLE = "$unreadable"
@@ -76,7 +76,8 @@ def _plain_events(topic: Topic, records: Sequence[ConsumerRecord], intake: Intak
     else:
         found = list(_decoded(topic, records, intake))
     for row, value in enumerate(values):
-        if value is not None and _NUL_ESCAPE in value:
+        # Most have no escape at all, and one byte is found 20 times as quickly as six.
+        if value is not None and _ESCAPE in value and _NUL_ESCAPE in value:
             found[row] = None
     return found
 

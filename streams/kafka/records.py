@@ -64,7 +64,8 @@ def uncollected() -> Iterator[None]:
 
 def appended_ms(record: ConsumerRecord) -> int:
     """Milliseconds since 1970, 0 to the year 9000, whatever a producer wrote where the time is not the broker's."""
-    return min(max(int(record.timestamp), 0), _LATEST_MS)
+    at_ms = int(record.timestamp)
+    return at_ms if 0 <= at_ms <= _LATEST_MS else min(max(at_ms, 0), _LATEST_MS)
 
 
 def appended_at(record: ConsumerRecord) -> datetime:

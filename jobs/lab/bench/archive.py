@@ -143,13 +143,13 @@ def _write_json(folder: Path, chunks: Sequence[Chunk]) -> Iterator[tuple[RawTabl
 def _copy(folder: Path, table: RawTable) -> str:
     types = {field.name: type_of(field.type).sql for event in table.carries for field in fields_of(event)}
     columns = ", ".join(f"'{name}': {literal(kind)}" for name, kind in types.items())
-    file = literal(str(folder / f"{table.name}.json"))
+    file, copied = (literal(str(folder / name)) for name in (f"{table.name}.json", f"duckdb/{table.name}"))
     source = f"read_json({file}, format = 'newline_delimited', columns = {{{columns}}})"
     kept = {column.name for column in table.columns}
     names = ", ".join(f'"{name}"' for name in types if name in {*kept, "risk_points"})
     return (
         f"COPY (SELECT {names}, timestamp::DATE AS date, app_id AS app FROM {source} ORDER BY session_id, timestamp) "
-        f"TO {literal(str(folder / 'duckdb' / table.name))} (FORMAT parquet, COMPRESSION zstd, PARTITION_BY (date, app))"
+        f"TO {copied} (FORMAT parquet, COMPRESSION zstd, PARTITION_BY (date, app))"
     )
 
 
