@@ -63,8 +63,7 @@ class Intake:
         floods: Mapping[int, FloodGauge] = MappingProxyType({}),
     ) -> dict[int, Decoded[DecodedArrival]]:
         """Take several partitions like `take`, scored and embedded together."""
-        policy = self._policy
-        decoded = {n: decode(records, policy, above=above[n], flood=floods.get(n)) for n, records in batches.items()}
+        decoded = {n: decode(each, self._policy, above=above[n], flood=floods.get(n)) for n, each in batches.items()}
         self._enrich([each.arrivals for each in decoded.values()])
         return decoded
 

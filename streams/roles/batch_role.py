@@ -146,8 +146,7 @@ class BatchRole(ABC):
             await stack.enter_async_context(serving(self.name, self.http_port, self.settings.http, **served))
             await self.app.start()
             stack.push_async_callback(self.app.stop)
-            # Imports, weights and clients stay for ever: the collector need not look at them again and again. Records
-            # and events make trees and no cycles: nor need it look at each seven hundred of theirs.
+            # Imports, weights and clients stay for ever, and records make no cycles: the collector need not look often.
             gc.freeze()
             gc.set_threshold(10_000)
             stopping = asyncio.ensure_future(stop.wait())
