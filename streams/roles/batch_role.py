@@ -146,9 +146,8 @@ class BatchRole(ABC):
             await stack.enter_async_context(serving(self.name, self.http_port, self.settings.http, **served))
             await self.app.start()
             stack.push_async_callback(self.app.stop)
-            # Imports, weights and clients stay for ever, and records make no cycles: the collector need not look often.
+            # Imports, weights and clients stay for ever: the collector need not look at them again and again.
             gc.freeze()
-            gc.set_threshold(10_000)
             stopping = asyncio.ensure_future(stop.wait())
             crashed = asyncio.ensure_future(self.app.wait_for_stopped(asyncio.Event().wait()))
             await asyncio.wait({stopping, crashed, self._failure}, return_when=asyncio.FIRST_COMPLETED)
