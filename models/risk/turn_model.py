@@ -39,6 +39,7 @@ FORMAT = 1
 EMBEDDER = "wordllama"
 _WORD_MASK = (1 << WORD_BITS) - 1
 _SIGN_BIT = 1 << WORD_BITS
+_SIGNED_MASK = _SIGN_BIT | _WORD_MASK
 _DECIMALS = 4
 _LARGEST = 1e6
 """Limit of log-odds for valid weights: sums of a few weights stay finite."""
@@ -183,18 +184,15 @@ class TurnModel:
 
 
 def word_weights(data: bytes) -> list[int]:
-    """Weights of the hashed words, as a file holds them."""
+    """Weights of the hashed words by index and sign, from those by index that a file holds."""
     weights: list[int] = np.frombuffer(data, dtype=np.int8).tolist()
-    return weights
+    return weights + [-weight for weight in weights]
 
 
 def words_mean(weights: Sequence[int], said: Sequence[str]) -> float:
     """Sum of the words' signed weights over the root of their number: the text's words are a unit vector."""
     hashes = _hashes(said)
-    if not hashes:
-        return 0.0
-    total = sum([-weights[h & _WORD_MASK] if h & _SIGN_BIT else weights[h & _WORD_MASK] for h in hashes])
-    return total / math.sqrt(len(hashes))
+    return sum([weights[each & _SIGNED_MASK] for each in hashes]) / math.sqrt(len(hashes)) if hashes else 0.0
 
 
 def word_hashes(folded: str) -> set[int]:
