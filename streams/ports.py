@@ -59,7 +59,6 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed a batch. Empty text gives a zero row. Text of any length is accepted and truncated at the end."""
-        ...
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed search queries. Default: as `embed`; models that distinguish queries from texts override it."""
@@ -86,7 +85,6 @@ class TurnReader(Protocol):
             texts: As users wrote them.
             vectors: Their embeddings by wordllama; None if unavailable.
         """
-        ...
 
 
 class TurnScorer(Protocol):
@@ -104,7 +102,6 @@ class TurnScorer(Protocol):
             turns: Turns of any role.
             vectors: Vectors of their contents from the embedder `reads`; None if unavailable.
         """
-        ...
 
     def harms(self, turns: Sequence[AnyTurn], vectors: Vectors | None = None) -> Sequence[tuple[int, ...]]:  # noqa: ARG002
         """Kinds of harm of each turn, per cent in the order of `Harm`; empty if the scorer does not classify them."""
@@ -132,11 +129,9 @@ class Judge(Protocol):
         Raises:
             JudgeFailed: No answer, or none in time; message and reason have no text of a turn.
         """
-        ...
 
     async def close(self) -> None:
         """Release its resources."""
-        ...
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -179,15 +174,12 @@ class LocalStore(Protocol):
 
     def is_gone(self) -> bool:
         """Whether the written files no longer exist."""
-        ...
 
     def hold_back(self) -> None:
         """From now on, `upsert` returns as soon as its points are readable; `flush` makes them durable."""
-        ...
 
     async def flush(self) -> None:
         """Make everything written so far durable."""
-        ...
 
 
 class VectorStore(Protocol):
@@ -201,7 +193,6 @@ class VectorStore(Protocol):
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         """Write by key; a repeated key replaces the point, also within the batch. Durable on return."""
-        ...
 
     async def search(
         self,
@@ -220,49 +211,39 @@ class VectorStore(Protocol):
         Raises:
             ConfigurationError: A lexical query to a collection that is older than lexical search.
         """
-        ...
 
     async def read(self, collection: str, keys: Sequence[str], *, where: Where) -> dict[str, dict[str, PayloadValue]]:
         """Payloads by key, without points that do not exist or do not match `where`."""
-        ...
 
     async def latest(self, collection: str, *, where: Where, by: str, limit: int) -> list[dict[str, PayloadValue]]:
         """Payloads of the matching points with the highest integer field `by`, highest first."""
-        ...
 
     async def count(self, collection: str, *, where: Where | None = None) -> int:
         """Exact number of matching points."""
-        ...
 
     async def delete(self, collection: str, *, where: Where, below: tuple[str, int] | None = None) -> None:
         """Delete points that match `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
-        ...
 
     async def rename(self, collection: str, keys: Mapping[str, str]) -> None:
         """Rename points, old key to new key; vectors and payloads do not change. Missing points are skipped.
 
         Durable on return and idempotent. An interrupted call may leave points under both keys.
         """
-        ...
 
     async def collections(self) -> list[str]:
         """Names of all written collections, sorted."""
-        ...
 
     async def page(self, collection: str, after: str, limit: int) -> tuple[list[StoredPoint], str]:
         """Points in order of ids, beginning at id `after`; and the first id of the next page, empty at the end."""
-        ...
 
     async def forget(self, collection: str) -> None:
         """Remove the bytes of deleted and replaced points.
 
         A store with local files has removed all of them on return. A server removes them later, by itself.
         """
-        ...
 
     async def close(self) -> None:
         """Flush and release."""
-        ...
 
 
 class KeyWrapper(Protocol):
@@ -274,7 +255,6 @@ class KeyWrapper(Protocol):
         Raises:
             models.errors.ConfigurationError: The key or service is not configured, refuses, or does not answer.
         """
-        ...
 
     def unwrap(self, wrapped: str, app_id: str) -> bytes:
         """Unwrap a data key.
@@ -282,7 +262,6 @@ class KeyWrapper(Protocol):
         Raises:
             models.errors.ConfigurationError: As `wrap`, or it was wrapped by another key or for another app.
         """
-        ...
 
 
 NO_TRACE_IDS: Mapping[str, str] = {}
@@ -301,8 +280,6 @@ class AlertSink(Protocol):
             alerts: Alerts in order.
             trace_ids: `id` of an alert change -> trace id (W3C) of the turn that caused it, if it has one.
         """
-        ...
 
     async def close(self) -> None:
         """Release connections."""
-        ...

@@ -6,7 +6,7 @@ that the newest statement on a subject is last. An app's memories come first, in
 Context Format"): `format_app_memories` writes them, `fit_app_memories` selects them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
@@ -40,27 +40,22 @@ class PromptTurn(Protocol):
     @property
     def role(self) -> str:
         """Role of the speaker; at most 12 characters."""
-        ...
 
     @property
     def content(self) -> str:
         """Text of the turn."""
-        ...
 
     @property
     def session_id(self) -> str:
         """Session of the turn."""
-        ...
 
     @property
     def turn(self) -> int:
         """Turn number in the session."""
-        ...
 
     @property
     def timestamp(self) -> datetime:
         """Time of the turn, with time zone."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +143,16 @@ def fit_prompt(
     room -= len(long_term_prompt((), (), ()))
     last = recent[-1] if recent else None
     kept_for_last = 0 if last is None else 1 + len(_said_line(last.role, last.content[:_LAST_TURN_CHARS] + _ELLIPSIS))
-    n_facts, left = _those_that_fit([_fact_line(fact) for fact in facts], room - kept_for_last)
+    told, left = _those_that_fit(map(_fact_line, facts), room - kept_for_last)
     said, cut, left = _latest_turns(recent, left + kept_for_last)
-    n_episodes = n_found = 0
-    found_lines = [_found_line(turn, found_chars) for turn in found]
-    if n_facts == len(facts):
-        n_episodes, left = _those_that_fit([_episode_line(episode) for episode in episodes], left)
-        n_found, _ = _those_that_fit(found_lines, left - len(_FOUND) - 1)
-    by_time = sorted(range(n_found), key=lambda n: (found[n].timestamp, found[n].session_id, found[n].turn))
-    lines = [*map(_fact_line, facts[:n_facts]), _EPISODES, *map(_episode_line, episodes[:n_episodes])]
-    lines += [_FOUND, *(found_lines[n] for n in by_time)] if by_time else []
-    prompt = head + "\n".join([_MEMORY, _PROFILE, *lines, _CONVERSATION, *said, _CLOSING])
-    return Fitted(prompt, estimate_tokens(prompt), n_facts, n_episodes, len(said), cut, n_found)
+    near, lines = list[str](), list[str]()
+    if len(told) == len(facts):
+        near, left = _those_that_fit(map(_episode_line, episodes), left)
+        lines, _ = _those_that_fit((_found_line(turn, found_chars) for turn in found), left - len(_FOUND) - 1)
+    by_time = sorted(range(len(lines)), key=lambda n: (found[n].timestamp, found[n].session_id, found[n].turn))
+    before = [_FOUND, *map(lines.__getitem__, by_time)] if by_time else []
+    prompt = head + "\n".join([_MEMORY, _PROFILE, *told, _EPISODES, *near, *before, _CONVERSATION, *said, _CLOSING])
+    return Fitted(prompt, estimate_tokens(prompt), len(told), len(near), len(said), cut, len(lines))
 
 
 def _fact_line(fact: FactChanged) -> str:
@@ -181,13 +174,15 @@ def _found_line(turn: PromptTurn, most_chars: int) -> str:
     return f"- [{turn.timestamp.astimezone(UTC):%Y-%m-%d %H:%M}] {_said_line(turn.role, cut)}"
 
 
-def _those_that_fit(lines: Sequence[str], room: int) -> tuple[int, int]:
-    """Number of first lines that fit into `room` characters with line breaks, and the characters left."""
-    for n, line in enumerate(lines):
+def _those_that_fit(lines: Iterable[str], room: int) -> tuple[list[str], int]:
+    """The first lines that fit into `room` characters with line breaks, and the characters left."""
+    fit = list[str]()
+    for line in lines:
         if len(line) + 1 > room:
-            return n, room
+            break
+        fit.append(line)
         room -= len(line) + 1
-    return len(lines), room
+    return fit, room
 
 
 def _latest_turns(recent: Sequence[PromptTurn], room: int) -> tuple[list[str], bool, int]:
@@ -197,8 +192,8 @@ def _latest_turns(recent: Sequence[PromptTurn], room: int) -> tuple[list[str], b
     lines = [_said_line(turn.role, turn.content) for turn in recent]
     if len(lines[-1]) + 1 > room:
         return [lines[-1][: room - 1 - len(_ELLIPSIS)] + _ELLIPSIS], True, 0
-    n, left = _those_that_fit(lines[::-1], room)
-    return lines[len(lines) - n :], False, left
+    latest, left = _those_that_fit(lines[::-1], room)
+    return latest[::-1], False, left
 
 
 class FittedMemories(NamedTuple):

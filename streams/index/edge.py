@@ -150,10 +150,10 @@ class EdgeStore(QdrantStore):
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._alone, work)
 
     async def _ask(self, work: Callable[[], _Result]) -> _Result:
-        """Run a search in this thread if the store's thread is idle: switching threads costs a tenth of the search.
+        """Run a search, or a read of a page at most, in this thread if the store's is idle: a switch costs a tenth.
 
         The event loop waits no longer for it, as the engine holds the interpreter's lock in either thread. Callers
-        that read page after page use the store's thread, so that other calls run between two pages.
+        that read more use the store's thread, so that other calls run meanwhile.
         """
         if not self._busy.acquire(blocking=False):
             return await self._call(work)
@@ -189,7 +189,8 @@ class EdgeStore(QdrantStore):
         return await self._ask(ranked)
 
     async def _scrolled(self, collection: str, where: Where, limit: int, *, by: str = "") -> list[Payload]:
-        return await self._call(lambda: self._open[collection].scrolled(where, limit, by))
+        run = self._ask if limit <= _PAGE_POINTS else self._call
+        return await run(lambda: self._open[collection].scrolled(where, limit, by))
 
     async def _counted(self, collection: str, where: Where) -> int:
         return await self._call(lambda: self._open[collection].count(where))

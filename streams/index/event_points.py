@@ -228,11 +228,12 @@ class Collection(Generic[_Event]):
         """The event of a point."""
         if isinstance(whole := payload.get(_WHOLE), str):
             return msgspec.json.decode(whole, type=self.event)
+        if isinstance(rest := payload.get(REST), str) and not self.kept_as:
+            begin, whole_event = self._rest
+            with suppress(msgspec.ValidationError):  # what an earlier release wrote may lack a field
+                return whole_event.decode(begin + rest[1:])
         coding, given = self._coding, dict(payload)
-        if isinstance(rest := given.pop(REST, None), str):
-            if not self.kept_as:
-                with suppress(msgspec.ValidationError):  # what an earlier release wrote may lack a field
-                    return msgspec.json.decode(rest, type=self.event)
+        if isinstance(rest, str):
             given |= msgspec.json.decode(rest)
         for name, kept_as in self.kept_as.items():
             given[name] = payload.get(kept_as, payload.get(name, ""))
@@ -305,6 +306,12 @@ class Collection(Generic[_Event]):
             return datetime.fromtimestamp(event_ms / _MILLISECONDS, UTC)
         times = [str(payload[each]) for each in self._coding.times if payload.get(each)]
         return max(times, default="1970-01-01T00:00:00Z")
+
+    @cached_property
+    def _rest(self) -> tuple[str, msgspec.json.Decoder[_Event]]:
+        """Begin of the JSON of `rest`, with empty values of needed fields that are not stored, and its decoder."""
+        blank = {name: self._missing(name, {}) for name in self.without if name in self._coding.needed}
+        return msgspec.json.encode(blank).decode()[:-1] + "," * bool(blank), msgspec.json.Decoder(self.event)
 
     @cached_property
     def _coding(self) -> _Coding:

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from models.events import SessionName
 from models.policy.retrieval import PromptPolicy
 from models.retrieval.fusion import Place, beside
-from streams.api.answers import answered
-from streams.api.users.messages import AssembleContext, ContextTurn, TurnAnswer
+from streams.api.users.messages import AssembleContext, TurnAnswer
 from streams.index.between import Between
 from streams.index.collections import RememberedTurn
 from streams.index.hybrid_search import FoundTurn, HybridSearch, Scope
@@ -49,8 +48,10 @@ class PromptTurns:
         window: Between,
         found: Iterable[FoundTurn],
         shown: Iterable[TurnAnswer],
-    ) -> list[ContextTurn]:
+    ) -> list[tuple[RememberedTurn, float, bool]]:
         """Found turns, each followed by its neighbours, without those that the prompt shows already.
+
+        Each has its score, a neighbour that of its found turn, and whether it is a neighbour.
 
         Raises:
             StoreUnavailable: The store does not answer.
@@ -68,13 +69,9 @@ class PromptTurns:
         }
         mine |= {place: each.turn for place, each in hits.items()}
         return [
-            ContextTurn(
-                score=hits[place if place in hits else hit].score,
-                turn=answered(TurnAnswer, mine[place]),
-                is_neighbour=place not in hits,
-            )
+            (turn, hits[place if place in hits else hit].score, place not in hits)
             for place, hit in brought.items()
-            if place in mine and mine[place].content.strip()
+            if (turn := mine.get(place)) is not None and turn.content.strip()
         ]
 
     def _most(self, asked: AssembleContext) -> int:

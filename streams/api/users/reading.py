@@ -177,7 +177,7 @@ class MemoryReader:
                 recent,
                 token_budget=body.token_budget,
                 preface=text,
-                found=[each.turn for each in found],
+                found=[turn for turn, _, _ in found],
                 found_chars=self._policy.turn_chars,
             )
             return messages.AssembledContext(
@@ -186,7 +186,12 @@ class MemoryReader:
                 facts=facts[: fitted.facts],
                 episodes=episodes[: fitted.episodes],
                 recent=recent[len(recent) - fitted.recent :],
-                found=found[: fitted.found],
+                found=[
+                    messages.ContextTurn(
+                        score=score, turn=answered(messages.TurnAnswer, turn), is_neighbour=is_neighbour
+                    )
+                    for turn, score, is_neighbour in found[: fitted.found]
+                ],
                 left_out=messages.LeftOut(
                     facts=len(facts) - fitted.facts,
                     episodes=len(episodes) - fitted.episodes,
