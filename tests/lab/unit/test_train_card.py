@@ -64,7 +64,7 @@ def test_a_card_says_how_its_figures_are_made_and_that_settings_were_chosen_on_t
     changed = structs.replace(ours.file, card=structs.replace(ours.file.card, sources=mine))
     theirs = card_page(TurnModel(changed, write_model(changed)))
 
-    assert "`turntide lab eval escalation --leave-out family`" in card_page(ours)
+    assert "`TURNTIDE_SCORER__READER=off turntide lab eval escalation --leave-out family`" in card_page(ours)
     assert "chosen on the same families" in card_page(ours).partition("| red_attack |")[2]
     assert "chosen on the same families" not in theirs
     assert "chosen on the same families" not in card_page(carded({}))
