@@ -59,7 +59,9 @@ def judge_dialogue(dialogue: LabelledDialogue, judging: DialogueJudge, embedder:
     vectors, reader = embedder.embed(said), judging.scorer.reader
     risks = judging.scorer.risks(said, vectors)
     highest, alerted_after = 0.0, None
-    folding = folded(dialogue, risks, vectors, judging.policy, None if reader is None else reader.readings(said))
+    folding = folded(
+        dialogue, risks, vectors, judging.policy, None if reader is None else reader.readings(said, vectors)
+    )
     for seen, (turn, state, outputs) in enumerate(folding, start=1):
         judged = state.judged(judging.policy)
         if turn.role is Role.USER and judged is not None:
@@ -132,9 +134,10 @@ def us_per_turn(dialogues: Sequence[LabelledDialogue], judging: DialogueJudge, e
         began_s = time.perf_counter()
         for first in range(0, len(texts), _BATCH_TURNS):
             batch, signals = texts[first : first + _BATCH_TURNS], SequenceSignals()
-            risks = judging.scorer.risks(batch, embedder.embed(batch))
+            vectors = embedder.embed(batch)
+            risks = judging.scorer.risks(batch, vectors)
             if reader is not None:
-                reader.readings(batch)
+                reader.readings(batch, vectors)
             for n, (text, risk) in enumerate(zip(batch, risks, strict=True)):
                 signals.observe(Observation(n, risk, features_of(text)))
                 judge(Grounds(signals.values()), judging.scorer.combination, judging.policy.escalation)
